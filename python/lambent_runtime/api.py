@@ -33,6 +33,10 @@ class ApiError(Exception):
     """The Runtime API is gone or does not speak as it should."""
 
 
+class Refused(ApiError):
+    """It gives no invocation to this call; another one that waits may get one."""
+
+
 class RuntimeApi:
     def __init__(self, address):
         host, _, port = address.rpartition(":")
@@ -48,7 +52,7 @@ class RuntimeApi:
         """(headers with lower-case names, body) of the next invocation; waits for it."""
         status, headers, body = self._exchange("GET", "invocation/next", None, "", b"")
         if status != 200 or "lambda-runtime-aws-request-id" not in headers:
-            raise ApiError("the Runtime API answered %d to next" % status)
+            raise (Refused if status == 403 else ApiError)("the Runtime API answered %d to next" % status)
         return headers, body
 
     def respond(self, request_id, content_type, body):

@@ -32,7 +32,7 @@ def serve(address, handler_name):
         if _at_once() > 1:
             from .several import Several
 
-            Several(address, handler, _at_once(), _serve_one).serve(api)
+            return Several(address, handler, _at_once(), _serve_one).serve(api)
         while True:
             _serve_one(api, handler)
     except (ApiError, OSError) as error:

@@ -1,15 +1,16 @@
 """Several invocations at once in one process: each has a thread, and a connection to the Runtime API.
 
-A thread that gets an invocation lets another one ask for the next, so that there are as many as were ever at work at once.
-Coroutines of all of them run in one loop, in a thread of its own, and are cancelled at their deadline. A thread cannot be:
-it goes on beside another one that takes its place.
+A thread that gets an invocation lets another one ask for the next, so that one always asks and there are as many as were ever
+at work at once. How many may be at work is the worker's to know: one that was cancelled has left its place there, and nothing
+here says so. Coroutines of all of them run in one loop, in a thread of its own, and are cancelled at their deadline. A thread
+cannot be: it goes on beside another one that takes its place.
 """
 import os
 import sys
 import threading
 import time
 
-from .api import ApiError, RuntimeApi
+from .api import ApiError, Refused, RuntimeApi
 from .logs import REQUEST_ID
 from .streaming import CANCEL_AFTER, DEADLINE, share_loop
 
@@ -22,47 +23,82 @@ class Several:
         self._address, self._handler, self._most, self._serve_one = address, handler, most, serve_one
         self._change = threading.Condition()
         self._waiting = 0  # threads that ask for an invocation
-        self._working = {}  # invocation -> when it loses its place, of time.time()
-        self._late = set()  # invocations whose time was up, with threads that still work for them
+        self._working = {}  # place of an invocation -> when it loses it, of time.time()
+        self._late = set()  # places that invocations had whose time was up, with threads that still work for them
 
     def serve(self, api):
-        """Until the process ends; `api` is the first thread's."""
-        share_loop()
+        """Does not return: the process ends from one of its threads. `api` is the first one's."""
+        share_loop(_to_the_end(lambda loop: loop.run_forever()))
         self._waiting = 1
-        threading.Thread(target=self._watch, name="lambent-deadlines", daemon=True).start()
-        self._run(api)
+        threading.Thread(target=_to_the_end(self._watch), name="lambent-deadlines", daemon=True).start()
+        _to_the_end(self._run)(api)
+        # Another thread has taken the place of this one, which is the process's.
+        threading.Event().wait()
 
     def _start(self):
         self._waiting += 1
-        threading.Thread(target=self._run, args=(RuntimeApi(self._address),), name="lambent-invocation", daemon=True).start()
+        run = _to_the_end(self._run)
+        threading.Thread(target=run, args=(RuntimeApi(self._address),), name="lambent-invocation", daemon=True).start()
 
     def _run(self, api):
-        taken = None
+        place = None
 
         def take(headers):
-            nonlocal taken
-            taken = headers["lambda-runtime-aws-request-id"]
-            REQUEST_ID.set(taken)
+            nonlocal place
+            place = object()  # the same invocation may come again while its first try goes on
+            REQUEST_ID.set(headers["lambda-runtime-aws-request-id"])
             deadline = headers.get("lambda-runtime-deadline-ms", "")
             DEADLINE.set(int(deadline) / 1000 if deadline.isdigit() else None)
             with self._change:
                 self._waiting -= 1
-                self._working[taken] = int(deadline) / 1000 + REPLACE_AFTER if deadline.isdigit() else float("inf")
-                if self._waiting == 0 and len(self._working) < self._most:
+                self._working[place] = int(deadline) / 1000 + REPLACE_AFTER if deadline.isdigit() else float("inf")
+                self._leave_with_too_many(len(self._working) + len(self._late) - self._most)
+                if self._waiting == 0:
                     self._start()
                 self._change.notify()
 
-        try:
-            while True:
+        while True:
+            try:
                 self._serve_one(api, self._handler, take)
+            except Refused:
+                # Another thread asks too, and that is enough.
                 with self._change:
-                    if taken in self._late:
-                        self._late.remove(taken)
-                        return  # another one has taken its place
-                    del self._working[taken]
-                    if self._waiting + len(self._working) >= self._most:
-                        return
-                    self._waiting += 1
+                    self._waiting -= 1
+                    if self._waiting == 0:
+                        raise
+                    return
+            with self._change:
+                if place in self._late:
+                    self._late.remove(place)
+                    return  # another one has taken its place
+                del self._working[place]
+                if self._waiting > 0 and self._waiting + len(self._working) >= self._most:
+                    return
+                self._waiting += 1
+
+    def _watch(self):
+        while True:
+            with self._change:
+                now = time.time()
+                for late in [each for each, end in self._working.items() if end <= now]:
+                    del self._working[late]
+                    self._late.add(late)
+                    self._leave_with_too_many(len(self._late))
+                next_end = min(self._working.values(), default=float("inf"))
+                # The clock may be set; an hour is soon enough for that.
+                self._change.wait(min(max(0.001, next_end - now), 3600))
+
+    def _leave_with_too_many(self, count):
+        if count >= self._most:
+            _leave("lambent_runtime: %d invocations go on that were cancelled, or whose time was up; this process ends\n" % count, 1)
+
+
+def _to_the_end(work):
+    """`work`, in any thread; what it raises ends the process, as nothing would take the thread's place."""
+
+    def run(*arguments):
+        try:
+            work(*arguments)
         except (ApiError, OSError) as error:
             _leave("lambent_runtime: %s\n" % error, 24)
         except SystemExit as error:
@@ -73,28 +109,14 @@ class Several:
 
             _leave(traceback.format_exc(), 1)
 
-    def _watch(self):
-        while True:
-            with self._change:
-                now = time.time()
-                for late in [each for each, end in self._working.items() if end <= now]:
-                    del self._working[late]
-                    self._late.add(late)
-                    if len(self._late) >= self._most:
-                        _leave("lambent_runtime: %d invocations go on after their time was up; this process ends\n" % len(self._late), 1)
-                    if self._waiting == 0:
-                        self._start()
-                next_end = min(self._working.values(), default=float("inf"))
-                # The clock may be set; an hour is soon enough for that.
-                self._change.wait(min(max(0.001, next_end - now), 3600))
+    return run
 
 
 def _leave(words, code):
     """Ends the process from any thread."""
-    sys.stderr.write(words)
-    for stream in (sys.stdout, sys.stderr):
+    for step in (lambda: sys.stderr.write(words), sys.stdout.flush, sys.stderr.flush):
         try:
-            stream.flush()
+            step()
         except (OSError, ValueError):
             pass
     os._exit(code)

@@ -67,13 +67,14 @@ def _bytes(piece):
 class _Loop:
     loop = None  # the same for all asynchronous handlers: their clients may stay with it
     lock = None  # where threads share the loop, which has one of its own
+    run = None  # what that thread does with it
 
 
-def share_loop():
-    """wait() may be called by any thread."""
+def share_loop(run):
+    """wait() may be called by any thread; `run(loop)` runs the loop in one of its own, until the process ends."""
     import threading
 
-    _Loop.lock = threading.Lock()
+    _Loop.lock, _Loop.run = threading.Lock(), staticmethod(run)
 
 
 def wait(awaitable):
@@ -90,7 +91,7 @@ def wait(awaitable):
             import threading
 
             _Loop.loop = asyncio.new_event_loop()
-            threading.Thread(target=_Loop.loop.run_forever, name="lambent-loop", daemon=True).start()
+            threading.Thread(target=_Loop.run, args=(_Loop.loop,), name="lambent-loop", daemon=True).start()
     return asyncio.run_coroutine_threadsafe(_in_time(awaitable, DEADLINE.get()), _Loop.loop).result()
 
 

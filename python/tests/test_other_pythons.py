@@ -8,7 +8,7 @@ import sys
 import unittest
 
 VERSIONS = ["3.%d" % minor for minor in range(10, 15)]
-MODULES = ["test_lambent_app", "test_lambent_client", "test_lambent_contexts", "test_lambent_runtime", "test_lambent_workflow"]
+MODULES = ["test_lambent_app", "test_lambent_client", "test_lambent_contexts", "test_lambent_runtime", "test_lambent_several", "test_lambent_workflow"]
 if "LAMBENT_PREFIX" in os.environ:
     MODULES += ["test_lambent_overlap", "test_lambent_pipeline", "test_lambent_stage", "test_lambent_stage_processes"]
 

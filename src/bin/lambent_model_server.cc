@@ -69,7 +69,7 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
   http::ServerOptions server_options;
   server_options.max_body = inference::kMostBody;
   server_options.max_unfinished_bodies = Bytes::gib(1);
-  server_options.error_response = [](int status, std::string_view reason) {
+  server_options.error_response = [](int status, std::string_view reason, const http::Request&) {
     return inference::error_response(status, std::string(reason));
   };
   http::Server server(loop, server_options, [&](http::Request request, http::Responder responder) {

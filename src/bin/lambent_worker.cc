@@ -413,7 +413,9 @@ std::function<void(TenantId, http::Request, std::string_view, http::Responder)> 
 http::ServerOptions server_options(const frontend::Router& router) {
   http::ServerOptions options;
   options.streams = [&router](const http::Request& head) { return router.streams(head); };
-  options.error_response = frontend::server_error;
+  options.error_response = [](int status, std::string_view reason, const http::Request&) {
+    return frontend::server_error(status, reason);
+  };
   options.max_connections = most_connections();
   return options;
 }

@@ -23,6 +23,24 @@ std::vector<VolumeName> volumes_of(const FunctionSpec& spec) {
   return volumes;
 }
 
+// Of all mounts, in their order.
+Result<std::vector<std::string>> each_folder(
+    const FunctionSpec& spec, const std::function<Result<std::string>(const Mount&)>& folder_of) {
+  std::vector<std::string> folders;
+  for (const Mount& mount : spec.mounts) {
+    auto folder = folder_of(mount);
+    if (!folder.ok()) {
+      Error error = folder.error().with_context("the mount at " + mount.at);
+      // The function is to change, or the worker; nothing that was asked for by its name is
+      // missing.
+      if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kFailedPrecondition;
+      return error;
+    }
+    folders.push_back(std::move(*folder));
+  }
+  return folders;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& config,
@@ -110,40 +128,16 @@ Result<std::string> NodeVolumes::folder_of(const FunctionSpec& spec, const Mount
 }
 
 Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) {
-  std::vector<std::string> folders;
-  for (const Mount& mount : spec.mounts) {
-    auto folder = folder_of(spec, mount);
-    if (!folder.ok()) {
-      Error error = folder.error().with_context("the mount at " + mount.at);
-      // The function is to change, or the worker; nothing that was asked for by its name is
-      // missing.
-      if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kFailedPrecondition;
-      return error;
-    }
-    folders.push_back(std::move(*folder));
-  }
-  return folders;
+  return each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
 }
 
-// Of a volume that comes from another node when it is needed: nothing.
+// A volume may come from another node when it is needed: of it there is no folder here yet.
 Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const FunctionSpec& spec) const {
-  std::vector<std::string> folders;
-  for (const Mount& mount : spec.mounts) {
-    const bool is_volume = !mount.volume.empty() && !is_of_layers(mount);
-    Result<std::string> folder = std::string();
-    if (!is_volume) {
-      folder = folder_of(spec, mount);
-    } else if (const auto can = copies_->can_mount({spec.name.tenant, mount.volume}); !can.ok()) {
-      folder = can.error();
-    }
-    if (!folder.ok()) {
-      Error error = folder.error().with_context("the mount at " + mount.at);
-      if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kFailedPrecondition;
-      return error;
-    }
-    folders.push_back(*std::move(folder));
-  }
-  return folders;
+  return each_folder(spec, [&](const Mount& mount) -> Result<std::string> {
+    if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
+    RETURN_IF_ERROR(copies_->can_mount({spec.name.tenant, mount.volume}));
+    return std::string();
+  });
 }
 
 // ---- Files that another node has
@@ -154,14 +148,13 @@ bool NodeVolumes::are_here(const FunctionSpec& spec) const {
   if (!std::ranges::all_of(volumes, [&](const VolumeName& each) { return copies_->is_here(each); }))
     return false;
   // Its revision may have been deployed after files that this node has not heard of.
-  const auto asked = asked_for_.find(spec.id);
-  return !copies_->has_keeper() || (asked != asked_for_.end() && asked->second == spec.revision);
+  return !copies_->has_keeper() || asked_for_.has(spec.id, spec.revision);
 }
 
 void NodeVolumes::bring(const FunctionSpec& spec, std::function<void(Result<void>)> done) {
   copies_->bring(volumes_of(spec), [this, id = spec.id, revision = spec.revision,
                                     done = std::move(done)](const Result<void>& result) {
-    if (result.ok()) asked_for_[id] = revision;
+    if (result.ok()) asked_for_.note(id, revision);
     done(result);
   });
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "core/loop/event_loop.h"
 #include "core/loop/work_thread.h"
 #include "node/layers/layer_store.h"
+#include "node/volumes/asked_revisions.h"
 #include "node/volumes/host_folders.h"
 #include "node/volumes/volume_copies.h"
 #include "node/volumes/volume_store.h"
@@ -66,8 +66,7 @@ class NodeVolumes {
   std::unique_ptr<layers::LayerStore> layers_;
   std::unique_ptr<volumes::VolumeStore> copied_;
   std::unique_ptr<volumes::VolumeCopies> copies_;
-  // The revision of each function for which the keeper of its volumes was asked last.
-  std::map<FunctionId, uint64_t> asked_for_;
+  volumes::AskedRevisions asked_for_;
   std::vector<FunctionName> lacking_;
   Instant lacking_at_ = Instant::min();
   const AccessService* access_ = nullptr;

@@ -159,6 +159,29 @@ class HandlersAtOnceTest(WorkerTest):
         answers = self.at_once("cancelled", [{"do": "meet"}] * 4)
         self.assertEqual(len({answer.json["process"] for answer in answers}), 1)
 
+    def test_one_that_is_cancelled_and_goes_on_leaves_its_place(self):
+        self.create_shared("leaves", concurrency=4, timeout=60)
+        gone = self.worker.invoke("leaves", b'{"do": "hang", "s": 60}', kind="Event").headers["x-amzn-requestid"]
+        self.worker.wait_for(lambda: [each["in_flight"] for each in self.worker.sandboxes() if each["function"] == "leaves"] == [1],
+                             what="it runs")
+        self.worker.request("POST", f"/v1/invocations/{gone}/cancel")
+        answers = self.at_once("leaves", [{"do": "meet"}] * 4)
+        self.assertEqual(len({answer.json["process"] for answer in answers}), 1)
+
+    def test_a_coroutine_that_exits_ends_the_process(self):
+        self.create_shared("exits", """
+import asyncio, os, sys
+PROCESS = os.urandom(8).hex()
+async def handler(event, context):
+    await asyncio.sleep(0)
+    if event.get("do") == "exit":
+        sys.exit("the process is to end")
+    return PROCESS
+""")
+        before = self.worker.invoke("exits").json
+        self.assertEqual(self.worker.invoke("exits", b'{"do": "exit"}').json["errorType"], "Runtime.ExitError")
+        self.assertNotEqual(self.worker.invoke("exits").json, before)
+
     def test_a_process_that_ends_fails_all_that_are_in_it(self):
         self.create_shared("ends")
         answers = self.at_once("ends", [{"do": "exit", "number": n} for n in range(4)])

@@ -1,9 +1,10 @@
 """Functions with a GPU that attack what they share with others: the node of emulated GPUs, and the sockets on which device memory is
 moved and gets its turns. Whatever they do, others are served, if need be after the device was given up and came back."""
 import json
+import tempfile
 import unittest
 
-from harness import make_zip
+from harness import PREFIX, make_zip
 from hostile import MIB, HostileTest, worker_memory
 
 HOLDER = """
@@ -214,6 +215,57 @@ class Sockets(HostileGpuTest):
         self.assertIn("EPERM", outcomes)
         self.assertNotIn("done", outcomes)
         self.assertIsNotNone(self.holder())
+
+
+# One more process of the sandbox, as far as the worker knows. It says hello on the socket of moves, and then nothing.
+SILENT = """
+import os, socket, struct
+import lambent_cuda as cuda
+
+device = cuda.Device()
+memory = device.buffer(96 << 20)
+MESSAGE = struct.Struct("<IHHQQQQQIIIIII")
+shim = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+def handler(event, context):
+    if event.get("says"):
+        shim.connect("/opt/lambent/memory")
+        shim.send(MESSAGE.pack(0x4d454d4c, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0))
+    return os.getpid()
+"""
+
+
+class Moves(HostileTest):
+    """Of a device on which there is room for one of two."""
+    flags = ("--concurrency", "2", "--keep-alive", "600", "--context-memory", "4", "--set", "move_timeout_s=2", "--set", "foresee=false",
+             "--set", "prefetch=false")
+
+    @classmethod
+    def setUpClass(cls):
+        text = (PREFIX / "lib/emulated/presets/tiny.toml").read_text()
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as machine:
+            machine.write(text.replace("memory_mib = 1024", "memory_mib = 160").replace("context_mib = 16", "context_mib = 4"))
+            machine.flush()
+            cls.gpu = "emulated:" + machine.name
+            super().setUpClass()
+        for name, source in (("neighbour", HOLDER.replace("1 << 20", "96 << 20")), ("silent", SILENT)):
+            cls.worker.create(name, make_zip({"app.py": source}), tags={"lambent:gpu-memory": "112MiB"}, timeout=60)
+
+    def pids(self, name):
+        return [each["pid"] for each in self.worker.sandboxes() if each["function"] == name]
+
+    def test_who_does_not_move_out_of_the_way_ends_and_the_call_that_waits_runs(self):
+        before = self.worker.invoke("neighbour").json["pid"]
+        for _ in range(2):
+            self.assertEqual(self.worker.invoke("silent", {}).headers.get("x-amz-function-error"), None)
+            self.assertEqual(self.worker.invoke("silent", {"says": True}).headers.get("x-amz-function-error"), None)
+            silent = self.pids("silent")
+            reply = self.worker.invoke("neighbour")
+            self.assertNotIn("x-amz-function-error", reply.headers, reply.body)
+            self.assertEqual(reply.json["pid"], before, "the same process, whose memory came back")
+            self.assertEqual(reply.headers["x-lambent-start"], "gpu_cold")
+            self.worker.wait_for(lambda: self.pids("silent") == [], what="the end of the one that did not move")
+            self.assertNotEqual(silent, [])
 
 
 if __name__ == "__main__":

@@ -60,6 +60,24 @@ def handler(event, context):
                 self.assertLess(time.monotonic() - started, 7, "it waited for a runtime that does not come back")
                 self.worker.delete(f"talker-{way}")
 
+    def test_a_second_answer_beside_a_stream_ends_neither_it_nor_the_worker(self):
+        self.worker.create_python("doubled", self.PRELUDE + """
+def other(context, length, body):
+    connection = socket.create_connection(("127.0.0.1", 9001), 10)
+    head = f"POST /2018-06-01/runtime/invocation/{context.aws_request_id}/response HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {length}\\r\\n\\r\\n"
+    connection.sendall(head.encode() + body)
+    time.sleep(0.3)
+    connection.close()
+    time.sleep(0.3)
+
+def handler(event, context):
+    yield "a"
+    other(context, 9999999999, b"")  # too large
+    other(context, 100, b"x")  # cut short
+    yield "b"
+""")
+        self.assertEqual(self.worker.invoke("doubled").body, b"ab")
+
     def test_an_initialisation_error_comes_too_late_afterwards(self):
         seen = self.ask("late", self.PRELUDE + """
 def handler(event, context):

@@ -1,4 +1,5 @@
 """A worker becomes the program that is installed now, and its idle sandboxes stay: the same processes answer afterwards."""
+import concurrent.futures
 import time
 import unittest
 
@@ -35,6 +36,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(('0.0.0.0', 8080), Handler).serve_forever()
 """
 
+MEET = """
+import threading, uuid
+NAME, together = str(uuid.uuid4()), threading.Barrier(4)
+def handler(event, context):
+    together.wait(20)
+    return NAME
+"""
+
+
+def meet(worker):
+    """The processes that answer four calls at once."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return set(pool.map(lambda _: worker.invoke("meet", {}).json, range(4)))
+
 
 class KeptSandboxesTest(ReplacedTest):
     def pids(self, function):
@@ -57,6 +72,15 @@ class KeptSandboxesTest(ReplacedTest):
         self.assertIn('"kept":2', worker.log())
         worker.invoke("who", {"print": "said afterwards"})
         worker.wait_for(lambda: b"said afterwards" in worker.request("GET", "/v1/functions/who/log").body, what="its log")
+
+    def test_one_that_takes_several_calls_at_once_takes_them_afterwards(self):
+        worker = self.start()
+        worker.create("meet", make_zip({"app.py": MEET}),
+                      tags={"lambent:http-concurrency": "4", "lambent:max-concurrency": "1"})
+        [process] = meet(worker)  # now there are four threads that wait for work
+        self.replace()
+        self.assertEqual(meet(worker), {process})
+        self.assertEqual(self.starts(), 0)
 
     def test_under_load_no_request_fails_and_none_starts_cold(self):
         worker = self.start()

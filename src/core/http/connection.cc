@@ -262,7 +262,7 @@ void Connection::wait_for_more_input() {
 void Connection::fail(int status, std::string_view reason) {
   Response response;
   if (context_.options.error_response) {
-    response = context_.options.error_response(status, reason);
+    response = context_.options.error_response(status, reason, parser_.request());
   } else {
     response.headers.add("Content-Type", "text/plain");
     response.body = std::string(reason) + "\n";
@@ -329,7 +329,7 @@ void Connection::abandon(bool started) {
   if (started) return cut_off();
   Response response;
   if (context_.options.error_response) {
-    response = context_.options.error_response(500, "the request was dropped");
+    response = context_.options.error_response(500, "the request was dropped", parser_.request());
   }
   response.status = 500;
   send(std::move(response));

@@ -75,9 +75,10 @@ struct ServerOptions {
   // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the
   // end of its sending is a disconnect, as it is for an answer that streams once that has begun.
   bool serve_half_closed = true;
-  // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
-  // out.
-  std::function<Response(int status, std::string_view reason)> error_response;
+  // Bodies for the server's own answers (400, 408, 413, 431, 500, 503); status, reason and the
+  // request as far as it came in, response out.
+  std::function<Response(int status, std::string_view reason, const Request& partial)>
+      error_response;
   // Requests, told by their heads, that are handled as soon as their heads are there: their bodies
   // are streams, without a limit of size (Responder::stream). Empty: none.
   std::function<bool(const Request& head)> streams;

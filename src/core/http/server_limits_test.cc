@@ -108,16 +108,19 @@ TEST_F(ServerTest, HeadersAboveTheLimitAre431) {
 
 TEST_F(ServerTest, ErrorsSpeakTheFrontendsLanguage) {
   ServerOptions options;
-  options.error_response = [](int status, std::string_view reason) {
+  options.max_body = Bytes(3);
+  options.error_response = [](int status, std::string_view reason, const Request& partial) {
     Response response;
     response.headers.add("X-Error", std::to_string(status));
-    response.body = "{" + std::string(reason) + "}";
+    response.body = "{" + std::string(reason) + "} " + partial.target;
     return response;
   };
   start_echo(std::move(options));
   const std::string answer = answer_and_end("nonsense\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\nX-Error: 400\r\n"));
-  EXPECT_THAT(answer, EndsWith("}"));
+  EXPECT_THAT(answer, EndsWith("} "));
+  EXPECT_THAT(answer_and_end("POST /to HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n"),
+              EndsWith("} /to"));
 }
 
 // Sends until the server closes the connection; how much went out.

@@ -252,7 +252,7 @@ TEST_F(SecureServerTest, AClientThatReadsChunksTooSlowlyIsLetGo) {
 
 TEST_F(SecureServerTest, PlainHttpIsAnsweredInPlainWith400) {
   ServerOptions options;
-  options.error_response = [](int status, std::string_view reason) {
+  options.error_response = [](int status, std::string_view reason, const http::Request&) {
     Response response;
     response.body = std::to_string(status) + ": " + std::string(reason);
     return response;

@@ -113,7 +113,8 @@ std::optional<Duration> Dispatcher::State::most_left(scheduling::SandboxSlot slo
     const Instant deadline = queues.deadline_of(sandbox.invocation);
     return deadline != kNever ? std::optional(deadline - now) : std::nullopt;
   }
-  Duration before = invocation.awaits_memory ? options.move_timeout : Duration(0);
+  Duration before{};
+  if (invocation.awaits_memory) before = options.move_wait() + options.move_timeout;
   if (const Instant ready = pools.gpu.deadline_of(slot); ready != kNever) before += ready - now;
   return before + timeout;
 }

@@ -11,9 +11,11 @@ using scheduling::SandboxSlot;
 using scheduling::SandboxState;
 
 void MemoryMoves::await(SandboxSlot slot) {
-  // One that is fetched ahead already keeps the time that it has for that.
-  if (fleet().sandbox(slot).memory_state == MemoryState::kMovingIn) return;
-  start_deadline(slot);
+  // One whose memory is fetched ahead, or on its way out, keeps the time that it has for that:
+  // another sandbox may wait for it.
+  const MemoryState state = fleet().sandbox(slot).memory_state;
+  if (state == MemoryState::kMovingIn) return;
+  if (state != MemoryState::kMovingOut) start_deadline(slot, options_.move_wait());
   wanting_.push_back(slot);
   if (fleet().memory().may_move_in(slot)) move_in(slot);
 }
@@ -27,12 +29,12 @@ void MemoryMoves::move_in_those_with_room() {
 
 void MemoryMoves::prefetch(SandboxSlot slot) {
   ++log_.counters().prefetches;
-  start_deadline(slot);
   move_in(slot);
 }
 
 void MemoryMoves::move_in(SandboxSlot slot) {
   fleet().memory().begin_move_in(slot);
+  start_deadline(slot, options_.move_timeout);
   std::erase(wanting_, slot);
   log_.add(MoveMemoryIn{fleet().sandbox(slot).id});
   scheduler_.places_changed(slot);
@@ -40,7 +42,7 @@ void MemoryMoves::move_in(SandboxSlot slot) {
 
 void MemoryMoves::move_out(SandboxSlot slot, MoveDepth depth) {
   fleet().memory().begin_move_out(slot, depth == MoveDepth::kContext);
-  start_deadline(slot);
+  start_deadline(slot, options_.move_timeout);
   log_.add(MoveMemoryOut{fleet().sandbox(slot).id, depth});
   scheduler_.places_changed(slot);
 }
@@ -74,7 +76,10 @@ MoveEnd MemoryMoves::end(SandboxSlot slot, const MemoryMoved& event) {
     deadlines_.erase(slot);
     return MoveEnd::kArrived;
   }
-  if (!moved_in) return MoveEnd::kDone;
+  if (!moved_in) {
+    start_deadline(slot, options_.move_wait());
+    return MoveEnd::kDone;
+  }
   if (failed_before) return MoveEnd::kInGivenUp;
   wanting_.push_back(slot);
   return MoveEnd::kInFailed;
@@ -92,7 +97,7 @@ void MemoryMoves::want(SandboxSlot slot, Bytes bytes) {
   }
   fleet().memory().begin_fetch(slot, uncounted);
   fetching_.push_back(slot);
-  start_deadline(slot);
+  start_deadline(slot, options_.move_timeout);
 }
 
 void MemoryMoves::grant_those_with_room() {

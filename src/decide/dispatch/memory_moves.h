@@ -79,8 +79,8 @@ class MemoryMoves {
   void move_in_those_with_room();
   void grant_those_with_room();
   void end_fetch(scheduling::SandboxSlot slot, bool granted);
-  void start_deadline(scheduling::SandboxSlot slot) {
-    deadlines_.put(slot, log_.now() + options_.move_timeout);
+  void start_deadline(scheduling::SandboxSlot slot, Duration time) {
+    deadlines_.put(slot, log_.now() + time);
   }
 
   PoolScheduler& scheduler_;

@@ -81,6 +81,43 @@ TEST_F(MemoryMovesTest, BringMemoryBackForARunOnceItFindsRoom) {
   EXPECT_EQ(moves().earliest_deadline(kNever), kNever);
 }
 
+// A sandbox that is in the way has so much time, from the same moment on, and is to be stopped
+// first.
+TEST_F(MemoryMovesTest, WaitTwiceAsLongAsAMoveMayTakeAndGiveTheOwnMoveItsWholeTime) {
+  move_out();
+  const SandboxId other = fill();
+  const SandboxSlot in_the_way = *fleet().find(other);
+  parts_.at(3);
+  fleet().run(slot_, parts_.log.now());
+  moves().await(slot_);
+  moves().move_out(in_the_way, MoveDepth::kMemory);
+  const Duration timeout = parts_.options.move_timeout;
+  const int timeout_s = static_cast<int>(to_seconds(timeout));
+  parts_.at(3 + timeout_s);
+  ASSERT_TRUE(moves().any_expired(parts_.log.now()));
+  EXPECT_EQ(moves().pop_expired(), in_the_way);
+  EXPECT_FALSE(moves().any_expired(parts_.log.now())) << "the one that waits goes on waiting";
+  parts_.pools.gpu.stop(in_the_way, StopReason::kMoveFailed);
+  parts_.pools.gpu.remove(in_the_way);
+  parts_.at(4 + timeout_s);
+  moves().move_in_wanting();
+  ASSERT_EQ(parts_.got<MoveMemoryIn>().size(), 1u);
+  EXPECT_EQ(moves().earliest_deadline(kNever), parts_.log.now() + timeout);
+}
+
+// Else its owner would keep a neighbour waiting by invoking it.
+TEST_F(MemoryMovesTest, GiveAMoveOutNoMoreTimeForAnInvocationThatComesMeanwhile) {
+  moves().move_out(slot_, MoveDepth::kMemory);
+  const Instant end_of_move = parts_.log.now() + parts_.options.move_timeout;
+  parts_.at(5);
+  fleet().run(slot_, parts_.log.now());
+  moves().await(slot_);
+  EXPECT_EQ(moves().earliest_deadline(kNever), end_of_move);
+  parts_.at(6);
+  EXPECT_EQ(end(MoveDirection::kOut), MoveEnd::kDone);
+  EXPECT_EQ(moves().earliest_deadline(kNever), parts_.log.now() + parts_.options.move_wait());
+}
+
 TEST_F(MemoryMovesTest, GiveUpAMoveInThatFailsTwice) {
   move_out();
   fleet().run(slot_, parts_.log.now());

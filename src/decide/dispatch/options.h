@@ -42,10 +42,12 @@ struct DispatchOptions {
   // A stopped sandbox that is not gone after this time (a driver call that cannot be killed) counts
   // as one that stays: what waited for its place looks for another.
   Duration stop_timeout = seconds(30);
-  // scheduling::MemoryRule::kMoveIdle: an invocation waits so long for its sandbox's memory, and
-  // any move may take so long; then the sandbox is stopped. A run's own timeout begins when its
-  // memory is there.
+  // scheduling::MemoryRule::kMoveIdle: any move may take so long; then its sandbox is stopped. An
+  // invocation waits twice as long for the move of its sandbox's memory to begin, so that one that
+  // does not move out of its way is stopped first. A run's own timeout begins when its memory is
+  // there.
   Duration move_timeout = seconds(30);
+  Duration move_wait() const { return 2 * move_timeout; }
   // How often a start that the platform (not the function) failed is tried again.
   unsigned start_retries = 1;
   // How often an invocation is given to another sandbox because its own ended through no fault of

@@ -260,7 +260,7 @@ TEST_F(Service, WhatAProcessHasOfADaemonBeforeCountsOnceItSaysSo) {
   EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease);
 }
 
-TEST_F(Service, NobodyHasMoreOfADaemonBeforeThanItsShare) {
+TEST_F(Service, NoSandboxIsCountedWithMoreThanItsShareOfWhatAnEarlierDaemonLeased) {
   serve(1, Bytes::mib(2));
   serve(2, Bytes::mib(8));
   OwnedFd liar = call(1);

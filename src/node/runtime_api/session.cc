@@ -72,8 +72,9 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
   server.streams = is_streamed_response;
   server.serve_half_closed = false;
   const std::shared_ptr<Session*> self = self_;
-  server.error_response = [self](int status, std::string_view reason) {
-    return *self != nullptr ? (*self)->refuse(status, reason)
+  server.error_response = [self](int status, std::string_view reason,
+                                 const http::Request& partial) {
+    return *self != nullptr ? (*self)->refuse(status, reason, partial)
                             : error_response(status, type_for_status(status), reason);
   };
   server.on_truncated = [self](const http::Request& partial) {
@@ -96,7 +97,7 @@ Session::Session(loop::EventLoop& loop, HandedOverRuntime runtime, SessionOption
                  Callbacks callbacks)
     : Session(loop, std::move(runtime.listener), std::move(options), std::move(callbacks)) {
   for (OwnedFd& each : runtime.resting) server_->take_over(std::move(each), {});
-  server_->take_over(std::move(runtime.waiting), kNextAgain);
+  for (OwnedFd& each : runtime.waiting) server_->take_over(std::move(each), kNextAgain);
 }
 
 std::optional<HandedOverRuntime> Session::hand_over() {
@@ -105,12 +106,12 @@ std::optional<HandedOverRuntime> Session::hand_over() {
   }
   auto clients = server_->hand_over();
   if (!clients) return std::nullopt;
-  parked_.clear();
+  const size_t parked = std::exchange(parked_, {}).size();
   HandedOverRuntime runtime;
-  // Another one that waits asks for an object.
-  if (clients->listeners.size() != 1 || clients->waiting.size() != 1) return std::nullopt;
+  // One more that waits asks for an object.
+  if (clients->listeners.size() != 1 || clients->waiting.size() != parked) return std::nullopt;
   runtime.listener = std::move(clients->listeners.front());
-  runtime.waiting = std::move(clients->waiting.front());
+  runtime.waiting = std::move(clients->waiting);
   runtime.resting = std::move(clients->resting);
   return runtime;
 }
@@ -214,11 +215,14 @@ void Session::handle(http::Request request, http::Responder responder) {
 }
 
 void Session::handle_next(http::Responder responder) {
-  if (running_.size() >= options_.most_running) {
+  if (options_.most_running == 1 && is_running()) {
     return responder.send(
         wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
-  if (parked_.size() + running_.size() >= options_.most_running) {
+  // Of several one more may always wait: the runtime does not know which were abandoned, and goes
+  // on with them.
+  const size_t left = options_.most_running - std::min(running_.size(), options_.most_running);
+  if (parked_.size() >= std::max(left, size_t{1})) {
     // A runtime that opened a new connection: the newest call is the one that is read.
     http::Responder replaced = std::move(parked_.front().responder);
     parked_.pop_front();
@@ -381,23 +385,47 @@ void Session::expect_return() {
   });
 }
 
-// The server answers a request by itself. A body above the limit is the answer to the invocation
-// that is to be answered next, which so gets its outcome.
-http::Response Session::refuse(int status, std::string_view reason) {
+// The invocation whose outcome a request would have been that did not come whole: by its path. None
+// if it is being answered by a stream, on another connection, which goes on.
+const Session::Running* Session::answered_by(const http::Request& partial) const {
+  constexpr std::string_view kInvocation = "invocation/";
+  std::string_view path = http::path_of(partial.target);
+  if (!path.starts_with(kRuntime)) return nullptr;
+  path.remove_prefix(kRuntime.size());
+  if (!path.starts_with(kInvocation)) return nullptr;
+  path.remove_prefix(kInvocation.size());
+  const size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return nullptr;
+  const std::string_view what = path.substr(slash + 1);
+  if (what != "response" && what != "error") return nullptr;
+  const std::string_view id = path.substr(0, slash);
+  return find_streaming(id) == nullptr ? find_running(id) : nullptr;
+}
+
+// The server answers a request by itself. The invocation whose outcome it would have been ends. If
+// the path of a body above the limit names none, it is the one that runs, if exactly one does. For
+// another reason only answers of several at once are refused, where each may be its runtime's last
+// word; a runtime with one may answer again.
+http::Response Session::refuse(int status, std::string_view reason, const http::Request& partial) {
   const bool too_large = status == 413;
-  if (too_large && !running_.empty()) {
-    fail_running(std::string(running_.front().text), "Function.ResponseSizeTooLarge", kTooLarge);
+  const std::string_view why = too_large ? kTooLarge : reason;
+  const bool ends = too_large || options_.most_running > 1;
+  const Running* answered = ends ? answered_by(partial) : nullptr;
+  if (answered == nullptr && too_large && running_.size() == 1 && streaming_.empty()) {
+    answered = &running_.front();
   }
-  return error_response(status, type_for_status(status), too_large ? kTooLarge : reason);
+  if (answered != nullptr) {
+    fail_running(std::string(answered->text),
+                 too_large ? "Function.ResponseSizeTooLarge" : "Runtime.ResponseRefused", why);
+  }
+  return error_response(status, type_for_status(status), why);
 }
 
 void Session::on_truncated(const http::Request& partial) {
-  for (const Running& running : running_) {
-    const std::string path = std::string(kRuntime) + "invocation/" + running.text + "/response";
-    if (http::path_of(partial.target) != path) continue;
-    return fail_running(std::string(running.text), "Runtime.TruncatedResponse",
-                        "the runtime went away in the middle of its response");
-  }
+  const Running* answered = answered_by(partial);
+  if (answered == nullptr || !http::path_of(partial.target).ends_with("/response")) return;
+  fail_running(std::string(answered->text), "Runtime.TruncatedResponse",
+               "the runtime went away in the middle of its response");
 }
 
 }  // namespace lambent::runtime_api

@@ -49,7 +49,7 @@ constexpr Duration kReturnTime = seconds(2);
 // What another process needs to go on with a runtime that waits for work.
 struct HandedOverRuntime {
   OwnedFd listener;
-  OwnedFd waiting;  // the connection on which it waits
+  std::vector<OwnedFd> waiting;  // the connections on which it waits, the oldest first
   std::vector<OwnedFd> resting;
 };
 
@@ -70,8 +70,8 @@ struct Callbacks {
   // An answer was refused, and the runtime did not come back for work within kReturnTime: whatever
   // it does, it would not take an invocation.
   std::function<void()> on_stuck;
-  // The connection on which the runtime waited for work is gone: it most likely exits. If it comes
-  // back, on_ready is called again.
+  // A connection on which the runtime waited for work is gone: the runtime most likely exits. If it
+  // connects again, on_ready is called again.
   std::function<void()> on_disconnect;
 };
 
@@ -137,7 +137,8 @@ class Session {
   // Ends this running invocation with an error of the platform's.
   void fail_running(std::string_view id, std::string_view error_type, std::string_view message);
   void expect_return();
-  http::Response refuse(int status, std::string_view reason);
+  const Running* answered_by(const http::Request& partial) const;
+  http::Response refuse(int status, std::string_view reason, const http::Request& partial);
   void on_truncated(const http::Request& partial);
 
   loop::EventLoop& loop_;

@@ -65,11 +65,13 @@ class SessionTest : public testing::Test {
                        std::to_string(request.body.size()));
       responder.send({});
     };
-    session = std::make_unique<Session>(
-        loop, std::move(*listener),
-        SessionOptions{
-            .function_name = "f", .handler = "app.handler", .most_running = most_running},
-        std::move(callbacks));
+    if (!has_objects) callbacks.on_object = nullptr;
+    session = std::make_unique<Session>(loop, std::move(*listener),
+                                        SessionOptions{.function_name = "f",
+                                                       .handler = "app.handler",
+                                                       .max_response = max_response,
+                                                       .most_running = most_running},
+                                        std::move(callbacks));
   }
 
   RawClient connect() const { return RawClient(port); }
@@ -134,6 +136,8 @@ class SessionTest : public testing::Test {
   bool end_in_callback = false;
   std::shared_ptr<FakeSink> sink;  // shared with the session
   size_t most_running = 1;
+  Bytes max_response = limits::kResponsePayload;
+  bool has_objects = true;
   uint16_t port = 0;
   std::unique_ptr<Session> session;
 };
@@ -678,8 +682,17 @@ TEST_F(TwoInFlightTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
   asking.receive();
   EXPECT_THAT(asking.received, HasSubstr(other_text));
 
-  // Not a third one; and each is answered once, as itself.
-  EXPECT_THAT(call(asking, next()), StartsWith("HTTP/1.1 403"));
+  // A call for a third one waits, until a newer one takes its place; and each is answered once, as
+  // itself.
+  asking.received.clear();
+  asking.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  RawClient newer = connect();
+  newer.send(next());
+  turn();
+  asking.receive();
+  EXPECT_THAT(asking.received, StartsWith("HTTP/1.1 403"));
   RawClient answering = connect();
   EXPECT_THAT(call(answering, answer(kIdText, "1")), StartsWith("HTTP/1.1 202"));
   EXPECT_TRUE(session->is_running());
@@ -737,6 +750,25 @@ TEST_F(TwoInFlightTest, OneThatIsAbandonedMakesRoomForAnother) {
   EXPECT_TRUE(events.empty()) << events.front();
 }
 
+TEST_F(TwoInFlightTest, OneThatIsAbandonedAndGoesOnLeavesTwoPlaces) {
+  RawClient first = start_running();
+  session->give(other());
+  RawClient second = connect();
+  EXPECT_THAT(call(second, next()), HasSubstr(other_text));
+  // The runtime has two at work, as far as it knows, and asks for one more.
+  RawClient third = connect();
+  third.send(next());
+  turn();
+  session->abandon(kId);
+  RuntimeInvocation more = invocation();
+  more.id = {5, 6};
+  session->give(more);
+  EXPECT_FALSE(session->has_undelivered());
+  turn();
+  third.receive();
+  EXPECT_THAT(third.received, HasSubstr(to_string(more.id)));
+}
+
 TEST_F(TwoInFlightTest, OneThatIsAbandonedBeforeItWasAskedForIsNeverSeen) {
   RawClient client = start_running();
   session->give(other());
@@ -757,19 +789,92 @@ TEST_F(TwoInFlightTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
   EXPECT_FALSE(session->has_undelivered());
 }
 
-TEST_F(TwoInFlightTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
+TEST_F(TwoInFlightTest, ABodyAboveTheLimitFailsTheInvocationThatItAnswers) {
   RawClient client = start_running();
   session->give(other());
   (void)call(client, next());
-  RawClient answering = connect();
-  const std::string large(limits::kHttpObject.count + 1, 'x');
-  answering.send("POST /2018-06-01/runtime/invocation/" + std::string(kIdText) +
-                 "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " +
-                 std::to_string(large.size()) + "\r\n\r\n");
-  turn();
-  ASSERT_FALSE(events.empty());
-  EXPECT_THAT(events[0], StartsWith(std::string("error ") + kIdText));
+  const auto too_large = [&](const std::string& path) {
+    RawClient answering = connect();
+    return call(answering, "POST " + path + " HTTP/1.1\r\nHost: h\r\nContent-Length: " +
+                               std::to_string(limits::kHttpObject.count + 1) + "\r\n\r\n");
+  };
+  EXPECT_THAT(too_large("/2018-06-01/runtime/invocation/unknown/response"),
+              StartsWith("HTTP/1.1 413"));
+  EXPECT_TRUE(events.empty()) << "which of the two is not known: " << events.front();
+
+  EXPECT_THAT(too_large("/2018-06-01/runtime/invocation/" + other_text + "/response"),
+              StartsWith("HTTP/1.1 413"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0], StartsWith("error " + other_text));
+  EXPECT_THAT(events[0], EndsWith(" Function.ResponseSizeTooLarge"));
   EXPECT_TRUE(session->is_running());
+
+  // Only the other one runs now.
+  EXPECT_THAT(too_large("/2018-06-01/runtime/invocation/unknown/response"),
+              StartsWith("HTTP/1.1 413"));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_THAT(events[1], StartsWith(std::string("error ") + kIdText));
+  EXPECT_FALSE(session->is_running());
+}
+
+TEST_F(SessionTest, AStreamGoesOnWhateverAnotherConnectionBeginsToAnswer) {
+  sink = std::make_shared<FakeSink>();
+  RawClient client = start_running();
+  client.send(stream_head() + "1\r\nx\r\n");
+  turn();
+  for (const char* length : {"99999999999", "10"}) {
+    RawClient other = connect();
+    other.send(std::string("POST /2018-06-01/runtime/invocation/") + kIdText +
+               "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " + length + "\r\n\r\nabc");
+    turn();
+    other.fd.reset();
+    turn();
+  }
+  EXPECT_TRUE(events.empty()) << events.front();
+  EXPECT_THAT(call(client, "0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0], StartsWith(std::string("response ") + kIdText));
+}
+
+class ManyInFlightTest : public SessionTest {
+ protected:
+  ManyInFlightTest() {
+    most_running = 20;
+    max_response = Bytes(1000);
+    has_objects = false;
+  }
+};
+
+TEST_F(ManyInFlightTest, AnAnswerThatComesBesideTooManyEndsItsInvocation) {
+  std::vector<RawClient> clients;
+  std::vector<std::string> ids;
+  for (uint64_t each = 0; each < most_running; ++each) {
+    RuntimeInvocation made = invocation();
+    made.id = {9, each};
+    ids.push_back(to_string(made.id));
+    RawClient& client = clients.emplace_back(connect());
+    client.send(next());
+    turn();
+    session->give(std::move(made));
+    turn();
+    client.receive();
+    ASSERT_THAT(client.received, HasSubstr(ids.back()));
+  }
+  events.clear();
+  // None comes whole.
+  for (size_t each = 0; each < clients.size(); ++each) {
+    clients[each].send("POST /2018-06-01/runtime/invocation/" + ids[each] +
+                       "/response HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n" +
+                       std::string(890, 'x'));
+    turn();
+  }
+  ASSERT_FALSE(events.empty()) << "the last ones are too many";
+  EXPECT_LT(events.size(), clients.size());
+  for (size_t each = 0; each < events.size(); ++each) {
+    const std::string& id = ids[ids.size() - events.size() + each];
+    EXPECT_THAT(events[each], StartsWith("error " + id));
+    EXPECT_THAT(events[each], EndsWith(" Runtime.ResponseRefused"));
+  }
 }
 
 TEST_F(TwoInFlightTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
@@ -812,6 +917,30 @@ TEST_F(SessionTest, ARuntimeThatWaitsGoesOnWithAnotherSession) {
   EXPECT_THAT(runtime.received, EndsWith("{\"a\":1}"));
   EXPECT_THAT(call(runtime, answer(kIdText, "42")), StartsWith("HTTP/1.1 202"));
   EXPECT_THAT(events, ElementsAre("ready", "ready again", "response 42"));
+}
+
+TEST_F(TwoInFlightTest, ARuntimeThatWaitsTwiceGoesOnWithAnotherSession) {
+  RawClient one = connect();
+  RawClient two = connect();
+  one.send(next());
+  two.send(next());
+  turn();
+  auto handed_over = session->hand_over();
+  ASSERT_TRUE(handed_over.has_value());
+  EXPECT_EQ(handed_over->waiting.size(), 2u);
+  session.reset();
+  turn();
+  session = std::make_unique<Session>(loop, std::move(*handed_over),
+                                      SessionOptions{.most_running = 2}, Callbacks{});
+  session->give(invocation());
+  session->give(other());
+  EXPECT_FALSE(session->has_undelivered());
+  turn();
+  one.receive();
+  two.receive();
+  const std::string both = one.received + two.received;
+  EXPECT_THAT(both, HasSubstr(kIdText));
+  EXPECT_THAT(both, HasSubstr(other_text));
 }
 
 TEST_F(SessionTest, ARuntimeThatWorksStays) {

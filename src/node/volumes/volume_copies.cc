@@ -24,7 +24,10 @@ VolumeCopies::VolumeCopies(Uses uses) : uses_(std::move(uses)) {
   timer_ = uses_.loop.call_after(kPeriod, [this] { look(); });
 }
 
-VolumeCopies::~VolumeCopies() { uses_.loop.cancel(timer_); }
+VolumeCopies::~VolumeCopies() {
+  uses_.loop.cancel(timer_);
+  if (record_is_old_) write_record();
+}
 
 void VolumeCopies::set_source(VolumeSource* source) {
   source_ = source;
@@ -52,7 +55,16 @@ void VolumeCopies::read_record() {
   }
 }
 
+// Once for all that changes in a turn of the loop.
+void VolumeCopies::write_record_soon() {
+  if (std::exchange(record_is_old_, true)) return;
+  uses_.loop.call_after(Duration::zero(), [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) write_record();
+  });
+}
+
 void VolumeCopies::write_record() {
+  record_is_old_ = false;
   json list = json::array();
   for (const auto& [name, copy] : copies_) {
     if (!copy.version.empty()) list.push_back({name.tenant.value, name.name, copy.version});
@@ -72,8 +84,11 @@ bool VolumeCopies::is_whole(const VolumeName& volume) const {
 
 bool VolumeCopies::is_current(const VolumeName& volume) const {
   const auto kept = told_.find(volume);
-  return is_whole(volume) && kept != told_.end() &&
-         copies_.at(volume).version == kept->second.version;
+  if (!is_whole(volume) || kept == told_.end()) return false;
+  if (copies_.at(volume).version != kept->second.version) return false;
+  // A fetch that failed may have changed files since then.
+  const auto here = uses_.copies.find_volume(volume.tenant, volume.name);
+  return here.ok() && here->version == kept->second.version;
 }
 
 bool VolumeCopies::is_here(const VolumeName& volume) const {
@@ -159,27 +174,27 @@ void VolumeCopies::ask() {
 }
 
 void VolumeCopies::told(Result<std::map<VolumeName, VolumeStatus>> volumes) {
-  asking_ = false;
   const Result<void> asked = volumes.ok() ? Result<void>() : volumes.error();
   // A program that does not tell keeps its volumes to itself, as this node does then.
   const bool tells = volumes.ok() || volumes.error().code != ErrorCode::kUnimplemented;
   if (volumes.ok() || !tells) {
     told_ = volumes.ok() ? *std::move(volumes) : std::map<VolumeName, VolumeStatus>();
     was_told_ = true;
-    if (tells) drop_what_is_gone();
+    if (tells) remove_copies([this](const VolumeName& name) { return !told_.contains(name); });
     renew_mounted();
   }
   settle(tells ? asked : Result<void>());
-  if (!waiting_next_.empty()) {
-    waiting_ = std::exchange(waiting_next_, {});
-    ask();
-  }
+  // Only now: who began to wait while others were answered waits for the next answer.
+  asking_ = false;
+  if (waiting_next_.empty()) return;
+  waiting_ = std::exchange(waiting_next_, {});
+  ask();
 }
 
-void VolumeCopies::drop_what_is_gone() {
+void VolumeCopies::remove_copies(const std::function<bool(const VolumeName&)>& goes) {
   std::vector<VolumeName> gone;
   for (const auto& [name, copy] : copies_) {
-    if (!told_.contains(name)) gone.push_back(name);
+    if (goes(name)) gone.push_back(name);
   }
   for (const VolumeName& name : gone) remove_copy(name);
 }
@@ -199,7 +214,7 @@ void VolumeCopies::renew_mounted() {
 void VolumeCopies::remove_copy(const VolumeName& volume) {
   copies_.erase(volume);
   std::erase(queue_, volume);
-  write_record();
+  write_record_soon();
   settle_fetching(volume, Error{ErrorCode::kFailedPrecondition, "it was removed meanwhile"});
   if (!uses_.copies.find_volume(volume.tenant, volume.name).ok()) return;
   uses_.copies.remove_volume(
@@ -211,9 +226,7 @@ void VolumeCopies::remove_copy(const VolumeName& volume) {
 }
 
 void VolumeCopies::forget_tenant(TenantId tenant) {
-  std::erase_if(copies_, [&](const auto& each) { return each.first.tenant == tenant; });
-  write_record();
-  uses_.copies.forget_tenant(tenant);
+  remove_copies([tenant](const VolumeName& name) { return name.tenant == tenant; });
 }
 
 // ---- Who waits
@@ -331,7 +344,7 @@ void VolumeCopies::ended(const VolumeName& volume, const Result<void>& result) {
     if (result.ok() && status.ok()) copy.version = status->version;
     if (!result.ok()) copy.not_before = uses_.loop.now() + kAgain;
     note_use(volume);
-    if (result.ok()) write_record();
+    if (result.ok()) write_record_soon();
   }
   if (result.ok()) {
     uses_.log.info("volume_fetched", {{"volume", volume.name},

@@ -73,7 +73,8 @@ class VolumeCopies {
   // Where a sandbox finds it. UNAVAILABLE, while it is being brought, which this begins; errors as
   // VolumeStore::mounted_folder() has them.
   Result<std::string> folder(const VolumeName& volume);
-  // Whether it may be deployed with: another node keeps it, or this one.
+  // Whether a function that mounts it may be deployed on this node. Errors as
+  // VolumeStore::mounted_folder() has them; none where another node keeps volumes, which checks it.
   Result<void> can_mount(const VolumeName& volume) const;
   // What another node keeps and is not whole here.
   std::vector<VolumeName> absent() const;
@@ -99,12 +100,12 @@ class VolumeCopies {
 
   void read_record();
   void write_record();
+  void write_record_soon();
   bool is_current(const VolumeName& volume) const;
   bool is_whole(const VolumeName& volume) const;
   void note_use(const VolumeName& volume);
   void ask();
   void told(Result<std::map<VolumeName, VolumeStatus>> volumes);
-  void drop_what_is_gone();
   void renew_mounted();
   void settle(const Result<void>& asked);
   std::optional<Error> missing_of(Waiting& waiting, const Result<void>& asked);
@@ -115,6 +116,7 @@ class VolumeCopies {
   Result<void> make_room(const VolumeName& volume, Bytes more);
   std::optional<VolumeName> least_used(const std::set<VolumeName>& mounted) const;
   void remove_copy(const VolumeName& volume);
+  void remove_copies(const std::function<bool(const VolumeName&)>& goes);
   Error not_brought(const VolumeName& volume, const Error& why) const;
 
   const Uses uses_;
@@ -127,6 +129,7 @@ class VolumeCopies {
   std::vector<Waiting> waiting_, waiting_next_;
   std::vector<Waiting> fetching_;
   std::deque<VolumeName> queue_;
+  bool record_is_old_ = false;  // it is written in the next turn
   uint64_t uses_counted_ = 0;
   Counts counts_;
   loop::TimerId timer_;

@@ -217,6 +217,24 @@ TEST_F(VolumeCopiesTest, BringsOnlyWhatChangedAndRemovesWhatWent) {
   EXPECT_EQ(seen("folder/now"), "a folder");
 }
 
+TEST_F(VolumeCopiesTest, AFetchThatFailedInTheMiddleIsMendedWhenTheKeeperHasTheOldFilesAgain) {
+  const std::map<std::string, std::string> before{{"config", "1"}, {"weights", "of 1"}};
+  kept() = before;
+  ASSERT_TRUE(bring().ok());
+  kept() = {{"config", "2"}, {"weights", "of 2"}};
+  keeper_.spoil = [](const std::string& path, uint64_t, std::string bytes) -> Result<std::string> {
+    if (path == "weights") return Error{ErrorCode::kUnavailable, "cut off"};
+    return bytes;
+  };
+  ASSERT_FALSE(bring().ok());
+  ASSERT_EQ(seen("config"), "2") << "one file came";
+  keeper_.spoil = nullptr;
+  kept() = before;
+  ASSERT_TRUE(bring().ok());
+  EXPECT_EQ(seen("config"), "1");
+  EXPECT_TRUE(copies_->is_here(kWeights));
+}
+
 TEST_F(VolumeCopiesTest, SandboxesThatRunSeeWhatIsChanged) {
   kept() = {{"model", "1"}};
   ASSERT_TRUE(bring().ok());
@@ -324,6 +342,74 @@ TEST_F(VolumeCopiesTest, WhatIsRemovedThereGoesHere) {
   EXPECT_EQ(bring().error().code, ErrorCode::kFailedPrecondition);
 }
 
+TEST_F(VolumeCopiesTest, WhoBeginsToWaitWhileOthersAreAnsweredIsAnsweredToo) {
+  kept() = {{"model", "1"}};
+  int ready = 0;
+  const auto count = [&](const Result<void>& result) { ready += result.ok() ? 1 : 0; };
+  copies_->bring({{kTenant, "none"}}, [&](const Result<void>& missing) {
+    EXPECT_FALSE(missing.ok());
+    copies_->bring({kWeights}, count);
+  });
+  copies_->bring({kWeights}, count);
+  run();
+  EXPECT_EQ(ready, 2);
+}
+
+TEST_F(VolumeCopiesTest, NothingMoreComesForATenantThatIsForgotten) {
+  std::vector<ErrorCode> told;
+  std::vector<VolumeName> volumes;
+  for (const char* name : {"one", "two", "three"}) {
+    volumes.push_back({kTenant, name});
+    keeper_.volumes[volumes.back()] = {{"f", std::string(9 << 20, *name)}};
+  }
+  keeper_.spoil = [&](const std::string&, uint64_t, std::string bytes) -> Result<std::string> {
+    if (!keeper_.volumes.empty()) copies_->forget_tenant(kTenant);
+    keeper_.volumes.clear();
+    return bytes;
+  };
+  for (const VolumeName& volume : volumes) {
+    copies_->bring({volume}, [&](const Result<void>& result) {
+      told.push_back(result.ok() ? ErrorCode::kInternal : result.error().code);
+    });
+  }
+  run();
+  EXPECT_EQ(told, std::vector(3, ErrorCode::kFailedPrecondition));
+  EXPECT_TRUE(store_->all().empty());
+  EXPECT_TRUE(copies_->absent().empty());
+}
+
+TEST_F(VolumeCopiesTest, TheRecordIsWrittenOnceForAllThatGoTogether) {
+  struct Counting final : LogSink {
+    void write(LogLevel, std::string_view event, std::initializer_list<LogField>) override {
+      written += event == "volume_record_not_written" ? 1 : 0;
+    }
+    int written = 0;
+  };
+  const VolumeName other{kTenant, "other"};
+  kept() = {{"model", "1"}};
+  keeper_.volumes[other] = {{"model", "2"}};
+  ASSERT_TRUE(bring().ok());
+  ASSERT_TRUE(bring(other).ok());
+  stop();
+  Counting log;
+  store_ = open(folder_ + "/copies");
+  // A folder that is missing: each attempt to write is seen.
+  copies_ =
+      std::make_unique<VolumeCopies>(VolumeCopies::Uses{.loop = loop_,
+                                                        .log = log,
+                                                        .kept = *kept_,
+                                                        .copies = *store_,
+                                                        .record = folder_ + "/missing/record.json",
+                                                        .most = most_});
+  copies_->set_source(&keeper_);
+  keeper_.volumes.clear();
+  run(seconds(3));
+  EXPECT_TRUE(store_->all().empty());
+  EXPECT_EQ(log.written, 1);
+  stop();
+  start();
+}
+
 TEST_F(VolumeCopiesTest, WhatIsRemovedWhileItComesIsSaidToThoseThatWait) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   keeper_.spoil = [&](const std::string&, uint64_t, std::string) -> Result<std::string> {
@@ -356,6 +442,22 @@ TEST_F(VolumeCopiesTest, CopiesThatNothingMountsGiveWay) {
   EXPECT_THAT(refused.error().message, HasSubstr("--volume-copies"));
 }
 
+TEST_F(VolumeCopiesTest, OneMoreThanTheLimitOfThoseThatWaitIsRefusedAndTheOthersAreServed) {
+  kept() = {{"model", "1"}};
+  size_t ready = 0;
+  for (size_t each = 0; each < VolumeCopies::kMostWaiting; ++each) {
+    copies_->bring({kWeights}, [&](const Result<void>& result) { ready += result.ok() ? 1 : 0; });
+  }
+  std::optional<Error> refused;
+  copies_->bring({kWeights}, [&](const Result<void>& result) { refused = result.error(); });
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused->message, HasSubstr("try again later"));
+  run();
+  EXPECT_EQ(ready, VolumeCopies::kMostWaiting);
+  EXPECT_TRUE(bring().ok()) << "the limit is of those that wait at once";
+}
+
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   free_ = VolumeCopies::kLeftFree + Bytes::mib(8);
@@ -367,7 +469,7 @@ TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   EXPECT_TRUE(bring().ok());
 }
 
-TEST_F(VolumeCopiesTest, ANodeThatKeepsVolumesItselfAsksNobody) {
+TEST_F(VolumeCopiesTest, ANodeThatKeepsVolumesItselfAsksNoOtherNode) {
   keeper_.name = "";
   EXPECT_TRUE(copies_->is_here(kWeights));
   EXPECT_EQ(copies_->folder(kWeights).error().code, ErrorCode::kNotFound);

@@ -41,7 +41,6 @@ class VolumeFetch : public std::enable_shared_from_this<VolumeFetch> {
   void start();
   // Of contents, in this attempt; what was here before counts as neither.
   Bytes brought() const { return brought_; }
-  Bytes wanted() const { return wanted_; }
 
  private:
   // What to do with a value, if this is still there and has not ended then.

@@ -99,11 +99,18 @@ struct HostedSandbox {
   std::string end_payload;
   bool start_was_lost = false;  // lambent-launcher ended before it was ready
   loop::TimerId grace;          // of one that was asked to end
-  // It is to be kept for the next program once what it is in the middle of is over; else it ends
-  // so.
-  std::optional<EndWords> kept_later;
+  // It is to be kept for the next program once what it is in the middle of is over; if it cannot
+  // be, it ends so, and has so much time for that.
+  struct KeptLater {
+    EndWords words;
+    Duration grace{};
+  };
+  std::optional<KeptLater> kept_later;
+  bool cannot_be_kept = false;  // that was tried
 };
 
+// How many invocations one may have and not have answered.
+size_t most_in_flight(const FunctionSpec& spec, const StageProcessExtras& extras);
 runtime_api::SessionOptions session_options(const HostedSandbox& sandbox);
 // The other end of its link's socket is lambent-device's.
 void serve_link(DeviceLinks& links, const HostedSandbox& sandbox);

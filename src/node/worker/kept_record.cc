@@ -83,13 +83,13 @@ void archive_sandbox(StateArchive& archive, KeptSandbox& sandbox) {
   archive_past(archive, sandbox.init_time);
   archive.field(sandbox.invocations);
   archive.field(sandbox.listener);
-  archive.field(sandbox.waiting);
+  archive.list(sandbox.waiting);
   archive.list(sandbox.resting);
   archive.field(sandbox.output);
   archive.field(sandbox.refusals);
   archive.list(sandbox.memory);
   archive.expect(sandbox.memory.size() <= 2);
-  archive.expect(sandbox.listener.has_value() == sandbox.waiting.has_value());
+  archive.expect(sandbox.listener.has_value() == !sandbox.waiting.empty());
   archive.expect(sandbox.listener.has_value() || sandbox.resting.empty());
   archive_maybe(archive, sandbox.gpu, archive_gpu);
 }

@@ -69,10 +69,11 @@ struct KeptSandbox {
   Duration sandbox_time{};
   Duration init_time{};
   uint64_t invocations = 0;
-  // Of a handler: where its runtime connects, the connection on which it waits for work, and those
-  // that rest. An HTTP function has none of them.
+  // Of a handler: where its runtime connects, the connections on which it waits for work (one, or
+  // several where it takes several invocations at once), and those that rest. An HTTP function has
+  // none of them.
   std::optional<DescriptorNumber> listener;
-  std::optional<DescriptorNumber> waiting;
+  std::vector<DescriptorNumber> waiting;
   std::vector<DescriptorNumber> resting;
   std::optional<DescriptorNumber> output;    // none: its programs have closed it
   std::optional<DescriptorNumber> refusals;  // none: it has no network

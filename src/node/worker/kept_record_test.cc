@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kDescriptors = 21;
+constexpr size_t kDescriptors = 22;
 
 KeptRecord record() {
   KeptRecord record;
@@ -27,7 +27,7 @@ KeptRecord record() {
                               .init_time = milliseconds(20),
                               .invocations = 5,
                               .listener = 1,
-                              .waiting = 2,
+                              .waiting = {2, 21},
                               .resting = {3, 4},
                               .output = 5,
                               .refusals = std::nullopt,
@@ -35,7 +35,7 @@ KeptRecord record() {
                               .gpu = std::nullopt});
   KeptSandbox with_gpu = record.sandboxes[0];
   with_gpu.listener = 8;
-  with_gpu.waiting = 9;
+  with_gpu.waiting = {9};
   with_gpu.resting = {};
   with_gpu.output = 10;
   with_gpu.memory = {};
@@ -50,7 +50,8 @@ KeptRecord record() {
                                               .offloaded = Bytes::mib(7),
                                               .link = 15}};
   record.sandboxes.push_back(with_gpu);
-  with_gpu.listener = with_gpu.waiting = with_gpu.output = std::nullopt;
+  with_gpu.listener = with_gpu.output = std::nullopt;
+  with_gpu.waiting = {};
   with_gpu.gpu =
       KeptGpu{.devices = {DeviceId{1}, DeviceId{3}}, .ledgers = {16, 17}, .memory = std::nullopt};
   record.sandboxes.push_back(with_gpu);
@@ -142,10 +143,10 @@ TEST(KeptRecordTest, WhatMakesNoSenseIsRefused) {
   })) << "memory of several devices moves";
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.node->machine.clear(); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].age = seconds(-1); }));
-  EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].waiting.reset(); }));
+  EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].waiting.clear(); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) {
     it.sandboxes[0].listener.reset();
-    it.sandboxes[0].waiting.reset();
+    it.sandboxes[0].waiting.clear();
   })) << "connections rest, and nothing listens";
 }
 

@@ -74,7 +74,8 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, HandedOverMemo
   sequence_ = from.sequence + 1;
   belongs_out_ = place_.is_out;
   if (place_.deep) depth_ = MemoryMoveDepth::kContext;
-  if (place_.is_out && peers_.size() == 1) spared_ = place_.offloaded;
+  // Also what was spared before the memory came in again: a process that comes later may need it.
+  if (peers_.size() == 1) spared_ = place_.offloaded;
   for (uint64_t id = 1; id <= last_peer_; ++id) {
     send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
   }
@@ -173,6 +174,7 @@ bool MemoryChannel::take_want(uint64_t id, Peer& peer, Bytes bytes) {
 }
 
 void MemoryChannel::want(const Want& want) {
+  if (refuses_wishes_) return answer(want, Bytes(0));
   wants_.push_back(want);
   if (wants_.size() == 1) announce_want();
 }
@@ -193,11 +195,20 @@ void MemoryChannel::grant(Bytes bytes) {
   if (answered.peer != 0 && bytes == Bytes(0)) {
     refused_until_ = loop_.clock().now() + kRefusalHolds;
   }
-  if (const auto found = peers_.find(answered.peer); found != peers_.end()) {
-    found->second.wants = false;
-    send(answered.peer, MemoryMessageKind::kGrantMemory, bytes);
-  }
+  answer(answered, bytes);
   if (!wants_.empty()) announce_want();
+}
+
+void MemoryChannel::answer(const Want& want, Bytes bytes) {
+  const auto found = peers_.find(want.peer);
+  if (found == peers_.end()) return;
+  found->second.wants = false;
+  send(want.peer, MemoryMessageKind::kGrantMemory, bytes);
+}
+
+void MemoryChannel::refuse_wishes() {
+  refuses_wishes_ = true;
+  for (const Want& each : std::exchange(wants_, {})) answer(each, Bytes(0));
 }
 
 void MemoryChannel::move_out(MemoryMoveDepth depth) { begin(MemoryMessageKind::kMoveOut, depth); }

@@ -77,6 +77,9 @@ class MemoryChannel {
   void move_in();
   // The answer to on_wanted: so much, or none.
   void grant(Bytes bytes);
+  // Dispatch answers no wish of a sandbox that it has ended: those that are open, and all that
+  // come, are refused here. The shims ask again, perhaps the next program.
+  void refuse_wishes();
 
   size_t processes() const { return peers_.size(); }
   const MemoryPlace& place() const { return place_; }
@@ -109,6 +112,7 @@ class MemoryChannel {
   void greet(uint64_t id);
   bool take_want(uint64_t id, Peer& peer, Bytes bytes);
   void want(const Want& want);
+  void answer(const Want& want, Bytes bytes);
   void announce_want();
   void send(uint64_t id, protocol::MemoryMessageKind kind, Bytes bytes = {});
   void drop(uint64_t id);
@@ -152,6 +156,7 @@ class MemoryChannel {
   Bytes spared_;  // by the last move out
   // The first was announced; of the others at most one of each process that is there.
   std::deque<Want> wants_;
+  bool refuses_wishes_ = false;
   Instant refused_until_{};
   loop::TimerId want_timer_;
 };

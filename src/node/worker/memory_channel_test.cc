@@ -163,7 +163,7 @@ TEST_F(Channel, AMoveWaitsForAProcessWhoseGreetingWasNotReadYet) {
 }
 
 // It may never say anything, and then has no memory.
-TEST_F(Channel, AMoveDoesNotWaitForWhoeverConnectsAndSaysNothing) {
+TEST_F(Channel, AMoveDoesNotWaitForAProcessThatConnectsAndSaysNothing) {
   const OwnedFd silent = connect_only();
   channel_->move_out(MemoryMoveDepth::kMemory);
   EXPECT_TRUE(moved().done);
@@ -188,7 +188,7 @@ TEST_F(Channel, WhatAProcessWantsIsPassedOnAndAnsweredOneAfterTheOther) {
   EXPECT_EQ(hear(second).bytes, 0u);
 }
 
-TEST_F(Channel, WhoWantsMemoryAndIsGoneIsAnsweredByNobody) {
+TEST_F(Channel, TheWishOfAProcessThatIsGoneGetsNoAnswer) {
   OwnedFd first = process();
   (void)hear(first);
   want(first, Bytes(100));
@@ -508,6 +508,45 @@ TEST_F(HandedOver, AProcessThatComesLaterIsToldTheSame) {
   hand_over();
   const OwnedFd later = process();
   EXPECT_EQ(hear(later).kind, MemoryMessageKind::kMoveOut);
+}
+
+TEST_F(HandedOver, WhatIsSparedWhileTheMemoryIsInIsWantedForAProcessThatComesLater) {
+  const OwnedFd fd = process();
+  answer(fd, hear(fd));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(fd, hear(fd), MemoryMoveStatus::kDone, Bytes::mib(90), Bytes(0), Bytes::mib(4));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  channel_->move_in();
+  answer(fd, hear(fd), MemoryMoveStatus::kDone, Bytes::mib(86));
+  ASSERT_TRUE(turn_until(loop_, [&] { return moves_.size() == 2; }));
+  hand_over();
+  EXPECT_FALSE(place_.is_out);
+  EXPECT_EQ(place_.offloaded, Bytes::mib(4)) << "dispatch counts it as not on the device";
+  const OwnedFd later = process();
+  EXPECT_EQ(wanted(), Bytes::mib(4));
+}
+
+TEST_F(HandedOver, OpenWishesAreRefusedSoThatTheSandboxRests) {
+  const OwnedFd one = process();
+  const OwnedFd two = process();
+  answer(one, hear(one));
+  answer(two, hear(two));
+  want(one, Bytes::mib(2));
+  EXPECT_EQ(wanted(), Bytes::mib(2));
+  want(two, Bytes::mib(3));
+  loop_.run_once(Duration(0));
+  channel_->refuse_wishes();
+  for (const OwnedFd* each : {&one, &two}) {
+    const MemoryMessage refusal = hear(*each);
+    EXPECT_EQ(refusal.kind, MemoryMessageKind::kGrantMemory);
+    EXPECT_EQ(refusal.bytes, 0u);
+  }
+  EXPECT_TRUE(channel_->rests());
+  channel_->grant(Bytes::mib(2));
+  want(one, Bytes::mib(2));
+  EXPECT_EQ(hear(one).bytes, 0u) << "also of a wish that comes later, and not what is too late";
+  EXPECT_TRUE(wanted_.empty());
+  EXPECT_TRUE(channel_->rests());
 }
 
 TEST_F(HandedOver, NothingRestsWhileAMoveOrAWishIsUnderWay) {

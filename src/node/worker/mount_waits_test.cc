@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "core/domain/limits.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -72,6 +74,19 @@ TEST_F(MountWaitsTest, ALimitEndsTheWaitAndWhatComesLaterIsNothing) {
   EXPECT_EQ(failed, (std::vector{std::pair(kOne, ErrorCode::kUnavailable)}));
   brought[0]({});
   EXPECT_TRUE(ready.empty());
+}
+
+TEST_F(MountWaitsTest, OneMoreThanTheLimitIsRefusedAtOnce) {
+  for (uint64_t id = 1; id <= limits::kInvocationsWaiting; ++id) {
+    ASSERT_TRUE(mounts.begin({3, id}, spec()));
+  }
+  ASSERT_TRUE(failed.empty());
+  EXPECT_TRUE(mounts.begin(kOne, spec()));
+  EXPECT_EQ(failed, (std::vector{std::pair(kOne, ErrorCode::kResourceExhausted)}));
+  EXPECT_EQ(mounts.count(), limits::kInvocationsWaiting);
+  mounts.end({3, 1});
+  EXPECT_TRUE(mounts.begin(kOne, spec()));
+  EXPECT_EQ(failed.size(), 1u) << "there is a place again";
 }
 
 TEST_F(MountWaitsTest, OneThatEndsHearsNothing) {

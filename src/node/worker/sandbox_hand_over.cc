@@ -57,7 +57,7 @@ std::optional<SandboxHandOver::Inherited> SandboxHandOver::take(
   while (true) {
     const auto found = std::ranges::find_if(all, [&](const KeptSandbox& each) {
       return each.function == function && each.plan == plan &&
-             each.waiting.has_value() == has_runtime_api && worker::devices_of(each) == devices;
+             each.listener.has_value() == has_runtime_api && worker::devices_of(each) == devices;
     });
     if (found == all.end()) return std::nullopt;
     Inherited taken{.sandbox = std::move(*found)};

@@ -33,8 +33,8 @@ class SandboxHandOver {
   // One that fits, with its descriptors.
   struct Inherited {
     KeptSandbox sandbox;
-    OwnedFd listener, waiting, output, refusals;
-    std::vector<OwnedFd> resting, memory;
+    OwnedFd listener, output, refusals;
+    std::vector<OwnedFd> waiting, resting, memory;
     // Of one with a GPU.
     std::vector<OwnedFd> ledgers;
     std::optional<HandedOverMemory> moves;  // none: its memory stays where it is

@@ -119,17 +119,23 @@ void print_of(const HostedSandbox& sandbox, LogTail& tail, std::string_view text
   sandbox.observer.on_output(sandbox.spec.id, text);
 }
 
-// What shares a GPU's runtime has its device memory in an executor, which ends; files with secrets
-// and a stage's channel end with the program that made them.
+// Not what shares a GPU's runtime, as its device memory is in an executor, which ends. Not what is
+// shown files with secrets, nor a stage process: the files and the channel end with the program
+// that made them.
 bool can_stay(const HostedSandbox& sandbox, const SandboxRequest& request) {
   const FunctionSpec& spec = sandbox.spec;
   const bool shares = spec.gpu.memory > Bytes(0) && spec.gpu.runtime == GpuRuntime::kShared;
   const bool has_kind = spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
   return has_kind && !shares && sandbox.secret_folder.empty() && request.extras.binds.empty() &&
-         request.extras.environment.empty() && sandbox.most_in_flight == 1;
+         request.extras.environment.empty();
 }
 
 }  // namespace
+
+size_t most_in_flight(const FunctionSpec& spec, const StageProcessExtras& extras) {
+  const size_t at_once = spec.kind == FunctionKind::kHandler ? sandbox_concurrency(spec) : 1;
+  return std::max(at_once, extras.in_flight);
+}
 
 SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std::string run_folder)
     : loop_(dependencies.loop),
@@ -167,10 +173,7 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   sandbox.beside = start.beside;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
-  sandbox.most_in_flight = extras.in_flight;
-  if (spec.kind == FunctionKind::kHandler && sandbox_concurrency(spec) > 1) {
-    sandbox.most_in_flight = sandbox_concurrency(spec);
-  }
+  sandbox.most_in_flight = most_in_flight(spec, extras);
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
@@ -586,13 +589,13 @@ void SandboxHost::end(SandboxId id, Duration grace, Error error, std::string err
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
   Sandbox& sandbox = *found->second;
-  const bool may_stay = uses_.hand_over != nullptr && uses_.hand_over->begun();
-  if (may_stay && keeping_.keep(sandbox, EndWords{error, error_type})) return;
+  const bool may_stay =
+      uses_.hand_over != nullptr && uses_.hand_over->begun() && !sandbox.cannot_be_kept;
+  const EndWords words{std::move(error), std::move(error_type)};
+  if (may_stay && keeping_.keep(sandbox, grace, words)) return;
   const bool can_be_asked = sandbox.relay != nullptr && !sandbox.end_words;
-  if (!can_be_asked || grace == Duration::zero()) {
-    return stop(id, std::move(error), std::move(error_type));
-  }
-  sandbox.end_words = EndWords{std::move(error), std::move(error_type)};
+  if (!can_be_asked || grace == Duration::zero()) return stop(id, words.error, words.type);
+  sandbox.end_words = words;
   // Servers wait for their open connections before they end.
   sandbox.relay.reset();
   launcher_.terminate(id);

@@ -33,7 +33,8 @@ SandboxKeeping::Host SandboxHost::keeping_uses() {
       .read_output = [this](HostedSandbox& sandbox) { read_output(sandbox, kOutputAtEnd); },
       .finish = [this](SandboxId id,
                        const EndWords& words) { finish(id, words.error, words.type, Bytes(0)); },
-      .stop = [this](SandboxId id, const EndWords& words) { stop(id, words.error, words.type); }};
+      .end = [this](SandboxId id, Duration grace,
+                    const EndWords& words) { end(id, grace, words.error, words.type); }};
 }
 
 // False: there is none that would be started in the same way.
@@ -71,7 +72,7 @@ bool SandboxHost::adopt(HostedSandbox& sandbox) {
   }
   read_ledger(sandbox);
   hear(sandbox, std::move(kept->refusals));
-  if (kept->waiting.valid()) {
+  if (kept->listener.valid()) {
     sandbox.session = std::make_unique<runtime_api::Session>(
         loop_,
         runtime_api::HandedOverRuntime{std::move(kept->listener), std::move(kept->waiting),
@@ -93,6 +94,7 @@ std::optional<KeptOnDevices> SandboxHost::adopt_on_devices(BackendStart start, s
   sandbox.device = start.device;
   sandbox.beside = start.beside;
   sandbox.most_response = start.extras.most_response;
+  sandbox.most_in_flight = most_in_flight(start.spec, start.extras);
   sandbox.plan_digest = std::move(plan);
   sandboxes_[start.sandbox] = std::move(owned);
   if (!adopt(sandbox)) {

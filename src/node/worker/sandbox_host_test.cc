@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include "core/base/packet.h"
+#include "core/protocol/memory_codec.h"
 #include "gpu/ledger/writer.h"
 #include "node/worker/testing/testing.h"
 
@@ -16,6 +20,19 @@ using testing::IsEmpty;
 
 constexpr SandboxId kSandbox{7};
 constexpr InvocationId kInvocation{1, 2};
+
+// As the shim of a process that has device memory.
+OwnedFd connect_to_memory(const std::string& path) {
+  OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  protocol::MemoryMessage hello;
+  hello.kind = protocol::MemoryMessageKind::kHello;
+  EXPECT_TRUE(send_packet(fd.get(), protocol::bytes_of(hello)).ok());
+  return fd;
+}
 
 class SandboxHostTest : public testing::Test, public BackendObserver {
  protected:
@@ -368,6 +385,39 @@ TEST_F(SandboxHostTest, AProgramThatEndsInItsGraceIsNotKilled) {
   clock.advance(seconds(6));
   loop.run_once(Duration(0));
   EXPECT_THAT(launcher.kills, IsEmpty());
+}
+
+TEST_F(SandboxHostTest, AProgramThatCannotBeKeptAfterAllHasItsGrace) {
+  SandboxHandOver hand_over(launcher, {});
+  host = std::make_unique<SandboxHost>(
+      SandboxHost::Dependencies{
+          .loop = loop, .log = log, .launcher = launcher, .hand_over = &hand_over},
+      SandboxSetting{}, folder.path() + "/run");
+  const auto program = http::listen_tcp("127.0.0.1", 0);
+  ASSERT_TRUE(program.ok());
+  spec.kind = FunctionKind::kHttp;
+  spec.http.port = http::port_of(*program);
+  spec.gpu.memory = Bytes::mib(64);
+  launcher.init = [](FakeRuntime&) {};  // it asks no Runtime API for work
+  start();
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  // One of its processes answers no command.
+  const OwnedFd process = connect_to_memory(folder.path() + "/run/memory-7");
+  host->move_memory_out(kSandbox, protocol::MemoryMoveDepth::kMemory);
+  hand_over.begin();
+  host->end(kSandbox, seconds(5), Error{ErrorCode::kCancelled, "drained"}, "Sandbox.Stopped");
+  EXPECT_THAT(launcher.terminations, IsEmpty()) << "the move may end soon";
+  clock.advance(seconds(2));
+  loop.run_once(Duration(0));
+  EXPECT_THAT(launcher.terminations, ElementsAre(kSandbox));
+  clock.advance(milliseconds(4'999));
+  loop.run_once(Duration(0));
+  EXPECT_THAT(launcher.kills, IsEmpty());
+  clock.advance(milliseconds(1));
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
+  EXPECT_EQ(ends[0].error.message, "drained");
+  host.reset();
 }
 
 TEST_F(SandboxHostTest, HandlersAndProgramsWithoutGraceAreKilledAtOnce) {

@@ -20,7 +20,12 @@ std::string why_not(const HostedSandbox& sandbox) {
                                        : "it is shown files with secrets";
 }
 
-// Else the call that says so, or the end of a move, is still to come.
+bool may_stay(const HostedSandbox& sandbox) {
+  return sandbox.initialised && !sandbox.end_words && sandbox.in_flight.empty() &&
+         !sandbox.plan_digest.empty();
+}
+
+// If not, the call that says so, or the end of a move, is still to come.
 bool rests(const HostedSandbox& sandbox) {
   const bool asks = sandbox.session == nullptr || sandbox.session->is_idle();
   return asks && (sandbox.memory == nullptr || sandbox.memory->rests());
@@ -52,11 +57,11 @@ KeptGpu hand_over_gpu(HostedSandbox& sandbox, SandboxHandOver& next) {
 
 }  // namespace
 
-bool SandboxKeeping::keep(HostedSandbox& sandbox, const EndWords& words) {
-  const bool may = sandbox.initialised && !sandbox.end_words && sandbox.in_flight.empty() &&
-                   !sandbox.plan_digest.empty();
+bool SandboxKeeping::keep(HostedSandbox& sandbox, Duration grace, const EndWords& words) {
+  const bool may = may_stay(sandbox);
+  if (may && sandbox.memory != nullptr) sandbox.memory->refuse_wishes();
   if (may && !rests(sandbox)) {
-    keep_later(sandbox, words);
+    keep_later(sandbox, grace, words);
     return true;
   }
   if (may && keep_now(sandbox, words)) return true;
@@ -71,15 +76,20 @@ void SandboxKeeping::tell_not_kept(const HostedSandbox& sandbox, const std::stri
                                       {"why", why}});
 }
 
-void SandboxKeeping::keep_later(HostedSandbox& sandbox, const EndWords& words) {
-  sandbox.kept_later = words;
+void SandboxKeeping::keep_later(HostedSandbox& sandbox, Duration grace, const EndWords& words) {
+  sandbox.kept_later = {words, grace};
   sandbox.grace = host_.loop.call_after(kComesToRest, [this, id = sandbox.id] {
     HostedSandbox* const found = host_.find(id);
     if (found == nullptr || !found->kept_later) return;
-    const EndWords words = *std::exchange(found->kept_later, std::nullopt);
     tell_not_kept(*found, "it did not come to rest");
-    host_.stop(id, words);
+    give_up(*found);
   });
+}
+
+void SandboxKeeping::give_up(HostedSandbox& sandbox) {
+  const auto [words, grace] = *std::exchange(sandbox.kept_later, std::nullopt);
+  sandbox.cannot_be_kept = true;
+  host_.end(sandbox.id, grace, words);
 }
 
 // In the next turn: the caller is in the middle of what has just ended.
@@ -87,9 +97,13 @@ void SandboxKeeping::look_again(SandboxId id) {
   host_.loop.call_after(Duration(0), [this, id] {
     HostedSandbox* const found = host_.find(id);
     if (found == nullptr || !found->kept_later || !rests(*found)) return;
-    const EndWords words = *std::exchange(found->kept_later, std::nullopt);
     host_.loop.cancel(found->grace);
-    if (!keep(*found, words)) host_.stop(id, words);
+    if (may_stay(*found) && keep_now(*found, found->kept_later->words)) {
+      found->kept_later.reset();
+      return;
+    }
+    tell_not_kept(*found, why_not(*found));
+    give_up(*found);
   });
 }
 

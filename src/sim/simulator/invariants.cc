@@ -296,8 +296,8 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   live.sandbox = action.sandbox;
   live.run_limit =
       in && known.profile.timeout.count() > 0 ? moment_.now + known.profile.timeout : kNever;
-  if (process.where == Process::Where::kOut || process.where == Process::Where::kMovingOut) {
-    process.move_limit = moment_.now + options_.limits.move_timeout;
+  if (process.where == Process::Where::kOut) {
+    process.move_limit = moment_.now + options_.limits.move_wait();
   }
   --accounts_.function(live.function).waiting;
 }

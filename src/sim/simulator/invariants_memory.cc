@@ -21,8 +21,7 @@ void Invariants::see(const dispatch::MoveMemoryIn& action) {
   const Device& device = accounts_.devices[process.device];
   if (!device.healthy) wrong("on a device that is not healthy");
   if (process.device_losses != device.losses) wrong("though its device was lost");
-  if (process.state == State::kIdle)
-    process.move_limit = moment_.now + options_.limits.move_timeout;
+  process.move_limit = moment_.now + options_.limits.move_timeout;
   accounts_.move(process, Process::Where::kMovingIn, process.deep);
   check_arrival(process, "memory is moved");
 }
@@ -70,6 +69,9 @@ void Invariants::see(const dispatch::MemoryMoved& event) {
   }
   accounts_.move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
   if (is_in || process.state == State::kIdle) process.move_limit = kNever;
+  if (!in && !is_in && process.state == State::kBusy) {
+    process.move_limit = moment_.now + options_.limits.move_wait();
+  }
   if (!is_in || process.state != State::kBusy) return;
   const Function& owner = accounts_.function(process.function);
   const Duration timeout = owner.profile.timeout;
