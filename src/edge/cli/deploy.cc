@@ -32,7 +32,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kTimeout = seconds(120);
 constexpr Duration kAskAgain = milliseconds(300);
-constexpr size_t kMostManifest = 1 << 20;
 // What a model is called in its package when it came as a file.
 constexpr const char* kModelName = "model.onnx";
 // A smaller package is sent at once, without asking whether the worker has it.
@@ -491,7 +490,7 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
   }
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
-  auto text = read_file(file, kMostManifest);
+  auto text = read_file(file, kMostManifestText);
   if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kNotFound, where_manifests_are(options.path)};
   }
@@ -825,10 +824,7 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
 
 void drop_fetched(const Package& package) {
   for (const Package& component : package.components) drop_fetched(component);
-  for (const std::string& entry : package.fetched) {
-    std::error_code ignored;
-    std::filesystem::remove_all(entry, ignored);
-  }
+  for (const auto& entry : package.fetched) entry->drop();
 }
 
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
@@ -838,8 +834,9 @@ int run_deploy(Transport& transport, Console& console, const DeployOptions& opti
   const auto folder = options.image || options.code || options.model_version
                           ? std::optional<ModelFolder>()
                           : find_model_folder(options.path);
-  if (folder || options.model_version) {
-    const auto models = folder ? pack_model_folder(*folder, options) : pack_model_version(options);
+  if (folder) return run_deploy_folder(transport, console, *folder, options);
+  if (options.model_version) {
+    const auto models = pack_model_version(options);
     if (!models.ok()) return fail(console, models.error());
     return run_deploy_versions(transport, console, *models, options);
   }

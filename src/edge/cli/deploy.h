@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/domain/function.h"
 #include "core/http/client.h"
 #include "edge/cli/console.h"
+#include "edge/cli/fetch_cache.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/model_fetch.h"
 #include "edge/cli/model_folder_fetch.h"
@@ -56,7 +58,8 @@ struct Package {
   bool is_model = false;                     // it answers by the Open Inference Protocol
   std::optional<ModelWeights> weights = {};  // files that are too large for the zip
   std::vector<Package> components;
-  std::vector<std::string> fetched = {};  // of a cache: not needed once it is deployed
+  // What was fetched for it: locked as long as it is read, and not needed once it is deployed.
+  std::vector<std::shared_ptr<const CacheEntry>> fetched = {};
 };
 Result<Package> make_package(const DeployOptions& options);
 
