@@ -159,7 +159,7 @@ Result<cli::FetchOptions> fetch_options(cli::Transport& transport, cli::FetchCac
   ASSIGN_OR_RETURN(options.s3, default_s3_access());
   if (!flags.s3_endpoint.empty()) options.s3.endpoint = flags.s3_endpoint;
   options.allows_private = flags.allows_private;
-  options.has_proxy = has_proxy();
+  options.proxies = default_proxies();
   return options;
 }
 

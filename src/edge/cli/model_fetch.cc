@@ -40,7 +40,7 @@ S3Place place_in_s3(const std::string& url) {
 void prepare(CurlRequest& request, const FetchOptions& options) {
   request.stall = options.stall;
   request.allows_private = options.allows_private;
-  request.has_proxy = options.has_proxy;
+  request.proxies = options.proxies;
 }
 
 std::string shown_url(const std::string& url) {

@@ -33,7 +33,7 @@ struct FetchOptions {
   Duration stall = seconds(30);
   S3Access s3 = {};
   bool allows_private = false;  // as run_curl_hops has it
-  bool has_proxy = false;
+  ProxySettings proxies = {};
 };
 
 struct ModelSource {

@@ -28,8 +28,9 @@ constexpr size_t kMostLeftOut = 3;  // that are named
 // With a '/' at its end.
 std::string as_folder(const std::string& url) { return url.ends_with('/') ? url : url + "/"; }
 
-// A text of a store, whole.
-Result<std::string> fetch_text(const CurlRequest& request, size_t most) {
+// A text of a store, whole. `if_absent`: what a server's 404 is told with.
+Result<std::string> fetch_text(const CurlRequest& request, size_t most,
+                               const std::string& if_absent = "") {
   std::string text;
   const auto attempt = [&]() -> Result<void> {
     text.clear();
@@ -40,8 +41,10 @@ Result<std::string> fetch_text(const CurlRequest& request, size_t most) {
           return {};
         });
     if (!head.ok()) return head.error();
-    if (head->status != 200) return error_of_status(head->status, text);
-    return {};
+    if (head->status == 200) return {};
+    Error error = error_of_status(head->status, text);
+    if (error.code == ErrorCode::kNotFound) error.message += if_absent;
+    return error;
   };
   RETURN_IF_ERROR(with_tries(
       attempt, [] { return Bytes(); }, kFetchTries));
@@ -148,16 +151,11 @@ class FolderFetch {
   Result<void> read_sums() {
     ASSIGN_OR_RETURN(CurlRequest request, request_for(url_of(kSums), options_.s3));
     prepare(request, options_);
-    auto text = fetch_text(request, kMostSums);
-    if (!text.ok()) {
-      Error error = text.error().with_context(shown_url(url_of(kSums)));
-      if (error.code == ErrorCode::kNotFound) {
-        error.message +=
-            "; web servers do not list folders: put there what 'sha256sum */*' writes, or name one "
-            "model (.onnx)";
-      }
-      return error;
-    }
+    const auto text =
+        fetch_text(request, kMostSums,
+                   "; web servers do not list folders: put there what 'sha256sum */*' writes, or "
+                   "name one model (.onnx)");
+    if (!text.ok()) return text.error().with_context(shown_url(url_of(kSums)));
     auto sums = parse_sums(*text);
     if (!sums.ok()) return sums.error().with_context(shown_url(url_of(kSums)));
     sums_ = *std::move(sums);
