@@ -12,7 +12,7 @@
 
 namespace lambent::cli {
 
-// What came from one URL, or of it so far. Whoever reads its files keeps the entry: as long as it
+// What came from one URL, or of it so far. A reader of its files keeps the entry: as long as it
 // is there, no other process has it.
 class CacheEntry {
  public:

@@ -42,8 +42,8 @@ struct StoredModel {
 };
 // In Triton's layout: the folder is a model (1/model.onnx), or else one of models
 // (scores/1/model.onnx), in order of their names; what a model is, find_model_folder says. What
-// belongs to no version is left out, and so is a manifest: whoever writes the store is not the one
-// who deploys.
+// belongs to no version is left out, and so is a manifest: the writer of a store is not the user
+// that deploys.
 // NOT_FOUND: there is no version; INVALID_ARGUMENT: a path that is none of a volume.
 Result<std::vector<StoredModel>> find_stored_models(const std::vector<std::string>& paths);
 
