@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Duration kTimeout = seconds(120);
+constexpr Duration kDeployTimeout = seconds(120);
 constexpr Duration kAskAgain = milliseconds(300);
 // A smaller package is sent at once, without asking whether the worker has it.
 constexpr size_t kAsksFirst = 64 * 1024;
@@ -66,7 +66,7 @@ Result<void> wait_until_done(Transport& transport, const std::string& name, std:
     told = state.reason;
     std::this_thread::sleep_for(kAskAgain);
     auto answer = good(transport.send(
-        {.method = "GET", .target = function_target(name, "/configuration")}, kTimeout));
+        {.method = "GET", .target = function_target(name, "/configuration")}, kDeployTimeout));
     if (!answer.ok()) return answer.error().with_context("waiting for its packages");
     body = std::move(answer->body);
   }
@@ -103,7 +103,7 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
     const http::Request request = deploy_request(spec, options);
     sent += request.body.size();
     code_sent += options.zip.size() + options.delta.size();
-    return good(transport.send(request, kTimeout));
+    return good(transport.send(request, kDeployTimeout));
   };
   // A worker that has the code takes its digest for it.
   const bool asks_first = zip.size() > kAsksFirst;
