@@ -1,7 +1,7 @@
 #include "bin/fetch_environment.h"
 
-#include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -63,10 +63,18 @@ Result<cli::S3Access> default_s3_access() {
   return s3;
 }
 
-bool has_proxy() {
-  constexpr const char* kNames[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
-                                    "ALL_PROXY"};
-  return std::ranges::any_of(kNames, [](const char* name) { return !value_of(name).empty(); });
+cli::ProxySettings default_proxies() {
+  const auto first_of = [](std::initializer_list<const char*> names) {
+    std::string value;
+    for (const char* name : names) {
+      if (value.empty()) value = value_of(name);
+    }
+    return value;
+  };
+  // HTTP_PROXY in capitals is not read: a server's CGI sets it from a client's header.
+  return {.http = first_of({"http_proxy", "all_proxy", "ALL_PROXY"}),
+          .https = first_of({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}),
+          .except = first_of({"no_proxy", "NO_PROXY"})};
 }
 
 }  // namespace lambent::bin

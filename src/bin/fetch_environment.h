@@ -12,7 +12,8 @@ namespace lambent::bin {
 // profile of AWS's files (AWS_PROFILE). No keys: requests are not signed. FAILED_PRECONDITION:
 // AWS_PROFILE names one that is not there.
 Result<cli::S3Access> default_s3_access();
-// Whether the environment names a proxy for what curl fetches.
-bool has_proxy();
+// As curl reads http_proxy, https_proxy, all_proxy and no_proxy; those but the first in capitals as
+// well.
+cli::ProxySettings default_proxies();
 
 }  // namespace lambent::bin

@@ -36,6 +36,7 @@
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/peer_objects.h"
 #include "edge/frontend/router.h"
+#include "edge/inference/shared_memory_regions.h"
 #include "gpu/monitor/served_devices.h"
 #include "node/catalog/catalog.h"
 #include "node/journal_store/segment_store.h"
@@ -273,15 +274,17 @@ worker::KernelGraphs::Dependencies graph_uses(worker::Worker& worker, loop::Even
 }
 
 tenants::TenantObserver observer_of(worker::Worker& worker, worker::KernelGraphs& graphs,
-                                    tenants::SecretStore& secrets, NodeVolumes& volumes) {
+                                    tenants::SecretStore& secrets, NodeVolumes& volumes,
+                                    inference::SharedMemoryRegions& shared_memory) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
           .shared = [&worker](const Tenant& tenant) { worker.set_tenant(tenant, &tenant.quotas); },
           .removed =
-              [&worker, &graphs, &secrets, &volumes](TenantId tenant) {
+              [&worker, &graphs, &secrets, &volumes, &shared_memory](TenantId tenant) {
                 graphs.remove_all(tenant);
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
                 volumes.forget_tenant(tenant);
+                shared_memory.remove_all(tenant);
               }};
 }
 
@@ -526,11 +529,16 @@ Result<void> connect(worker::WorkerOptions& options, const WorkerConfig& config,
   return {};
 }
 
+frontend::RequestGuard guard_of(const WorkerConfig& config) {
+  return frontend::RequestGuard(host_policy(config.listen));
+}
+
 frontend::Router::Services services_of(worker::Worker& worker, worker::KernelGraphs& graphs,
                                        tenants::AccessControl& access,
                                        tenants::SecretStore& secrets,
                                        frontend::ObjectsFrontend& objects, NodeVolumes& volumes,
-                                       NodeCluster* cluster) {
+                                       NodeCluster* cluster,
+                                       inference::SharedMemoryRegions& shared_memory) {
   return {worker,
           worker.versions(),
           access,
@@ -540,7 +548,8 @@ frontend::Router::Services services_of(worker::Worker& worker, worker::KernelGra
           volumes.store(),
           cluster == nullptr ? nullptr : &cluster->node(),
           &volumes.layers(),
-          &graphs};
+          &graphs,
+          &shared_memory};
 }
 
 // What functions need beside their code.
@@ -588,8 +597,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   std::optional<DeviceWatch> watch;
   ASSIGN_OR_RETURN(const auto devices,
                    watched_devices(watch, config, driver, installation, loop, log));
-  ASSIGN_OR_RETURN(const worker::DeviceShares shares,
-                   worker::share_devices(devices, config.pipeline_slices));
+  ASSIGN_OR_RETURN(const auto shares, worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
   const std::unique_ptr<FaultPoints> faults = fault_points(config, log);
   ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log, faults.get()));
@@ -627,8 +635,9 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   worker::KernelGraphs graphs(graph_uses(worker, loop, log, *catalog, options), {});
+  inference::SharedMemoryRegions shared_memory;
   tenants::AccessControl access(*catalog, clock, node_key, records,
-                                observer_of(worker, graphs, secrets, *volumes));
+                                observer_of(worker, graphs, secrets, *volumes, shared_memory));
   connect(worker, access, secrets, *volumes, shared.get(), environment_files);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(recover(worker, watch));
@@ -641,9 +650,9 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   auto answers = router_options(worker, config, copies, programs.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
                                   cluster.get(), shared.get(), facts_of(config, shares.dispatched));
-  frontend::Router router(
-      services_of(worker, graphs, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
-      random, std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
+  frontend::Router router(services_of(worker, graphs, access, secrets, objects_frontend, *volumes,
+                                      cluster.get(), shared_memory),
+                          loop, random, std::move(answers), guard_of(config));
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));

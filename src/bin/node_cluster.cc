@@ -82,7 +82,7 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   // One look for all tenants: a look for each would be at all sandboxes as often as there are
   // tenants.
   report.load = static_cast<uint32_t>(worker.status().invocations());
-  for (const SandboxStatus& sandbox : worker.status().sandboxes()) {
+  for (const SandboxStatus& sandbox : worker.status().sandboxes(Metering::kNone, std::nullopt)) {
     if (sandbox.state != "idle") {
       busy += sandbox.device_memory;
       continue;

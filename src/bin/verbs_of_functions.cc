@@ -151,28 +151,31 @@ Bytes room_at_worker(cli::Transport& transport, Bytes otherwise) {
   return quota > usage ? quota - usage : Bytes();
 }
 
-Result<cli::FetchOptions> fetch_options(cli::Transport& transport, const FetchFlags& flags) {
-  cli::FetchOptions options{.cache = model_cache()};
+Result<cli::FetchOptions> fetch_options(cli::Transport& transport, cli::FetchCache& cache,
+                                        const FetchFlags& flags) {
+  cli::FetchOptions options{.cache = cache};
   options.most = room_at_worker(transport, options.most);
   options.stall = from_seconds(flags.stall_s);
   ASSIGN_OR_RETURN(options.s3, default_s3_access());
   if (!flags.s3_endpoint.empty()) options.s3.endpoint = flags.s3_endpoint;
   options.allows_private = flags.allows_private;
-  options.has_proxy = has_proxy();
+  options.proxies = default_proxies();
   return options;
 }
 
 void set_fetchers(Shell& shell, cli::Transport& transport, const FetchFlags& flags,
                   cli::DeployOptions& deploy) {
-  deploy.fetch_model = [&shell, &transport,
+  // Of both, which are copied.
+  const auto cache = std::make_shared<cli::FetchCache>(model_cache());
+  deploy.fetch_model = [&shell, &transport, cache,
                         flags](const cli::ModelSource& source) -> Result<cli::FetchedModel> {
-    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, flags));
+    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, *cache, flags));
     return cli::fetch_model(shell.console, source, options);
   };
-  deploy.fetch_folder = [&shell, &transport, flags](
+  deploy.fetch_folder = [&shell, &transport, cache, flags](
                             const std::string& url,
                             const cli::ChooseVersions& choose) -> Result<cli::FetchedFolder> {
-    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, flags));
+    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, *cache, flags));
     return cli::fetch_model_folder(shell.console, url, options, choose);
   };
 }

@@ -282,6 +282,23 @@ class ModelStoreTest(StoreCase):
         again = self.deploy(f"{self.url}/plain/sums/")
         self.assertIn("unchanged sums:2\nunchanged sums:3", again.stdout)
 
+    def test_a_manifest_of_a_store_is_not_read(self):
+        """Whoever writes the store does not choose a function's name, mounts, packages and network."""
+        manifest = b'kind = "model"\nname = "planted"\nmemory = "777M"\n[environment]\nPLANTED = "theirs"\n'
+        for path in ("5/1/model.onnx", "5/lambent.toml", "5/1/lambent.toml"):
+            Store.files[f"planted-store/{path}"] = MODEL if path.endswith(".onnx") else manifest
+        Store.files["planted-store/SHA256SUMS"] = b"".join(
+            f"{hashlib.sha256(content).hexdigest()}  {path.removeprefix('planted-store/')}\n".encode()
+            for path, content in Store.files.items() if path.startswith("planted-store/"))
+        said = self.deploy(f"{self.url}/plain/planted-store/")
+        self.assertIn("published 5:1", said.stdout)
+        self.assertNotIn("planted:", said.stdout)
+        self.assertNotIn("lambent.toml", " ".join(path for path, _ in Store.seen))
+        self.answers("5")
+        configuration = json.load(urllib.request.urlopen(f"{self.worker.endpoint}/2015-03-31/functions/5/configuration"))
+        self.assertNotIn("theirs", json.dumps(configuration))
+        self.assertNotEqual(configuration["MemorySize"], 777)
+
     def test_a_folder_goes_on_in_the_next_run(self):
         self.put_folder("halves", (1,))
         Store.files["halves/1/model.onnx_data"] = b"other"
@@ -301,7 +318,7 @@ class ModelStoreTest(StoreCase):
         self.assertEqual(sum("list-type=2" in path for path, _ in Store.seen), 11)
 
     def test_a_listing_that_makes_no_sense_is_told(self):
-        Store.files["bad/1/model.onnx<Key>"] = MODEL
+        Store.files["bad/1/model<Key>.onnx"] = MODEL
         words = {"AWS_ENDPOINT_URL_S3": self.url, "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
         self.assertIn("the server answers 404", self.refused("s3://bucket/bad", **words))
         Store.files = {"bad/&nothing;/1/model.onnx": MODEL}

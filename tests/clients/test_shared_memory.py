@@ -1,5 +1,6 @@
 """Tensors in system shared memory: Triton's own clients (HTTP and gRPC) and its `utils.shared_memory`, unmodified, for a model in a
 sandbox and for a graph of kernels; and what a tenant may not do there."""
+import contextlib
 import json
 import os
 import pathlib
@@ -286,6 +287,25 @@ class TenantsTest(unittest.TestCase):
         self.assertEqual(len(json.loads(red.status_of("GET", f"{path}/status")[1])), 1)
         self.assertEqual(reader.status_of("GET", f"{path}/status")[0], 403)
         self.assertEqual(held.worker.request("GET", "/v2").json["extensions"][-1], "system_shared_memory")
+
+    def test_of_a_tenant_that_is_removed_no_region_stays_open(self):
+        held = TokenWorker("--system-shared-memory", f"{USER}=red", gpu="none")
+        self.addCleanup(held.close)
+        held.operator.create_tenant("red")
+        red, region = held.operator.caller("red"), Region(self, 64)
+        body = json.dumps({"key": region.key, "byte_size": 64})
+        self.assertEqual(red.status_of("POST", "/v2/systemsharedmemory/region/r/register", body)[0], 200)
+
+        def opened():
+            paths = []
+            for each in pathlib.Path(f"/proc/{held.worker.process.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):
+                    paths.append(os.readlink(each))
+            return paths
+
+        self.assertIn(region.path, opened())
+        self.assertEqual(held.operator.request("DELETE", "/v1/tenants/red").status, 200)
+        self.assertNotIn(region.path, opened())
 
     def test_it_is_off_unless_the_operator_turns_it_on(self):
         worker = Worker(gpu="none")

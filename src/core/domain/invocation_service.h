@@ -48,6 +48,10 @@ struct DeploymentStatus {
   std::optional<Error> failure;
 };
 
+// Whether to read what memory of the host each sandbox uses, which is a system call or two for
+// each: not for a list of functions or models.
+enum class Metering { kNone, kMemory };
+
 // A sandbox as `lambent ps` shows it.
 struct SandboxStatus {
   SandboxId id;
@@ -128,7 +132,7 @@ class InvocationService {
   virtual std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
                                                       size_t limit) const = 0;
   virtual FunctionTotals function_totals(TenantId tenant) const = 0;
-  virtual std::vector<SandboxStatus> sandbox_status(TenantId tenant) const = 0;
+  virtual std::vector<SandboxStatus> sandbox_status(TenantId tenant, Metering metering) const = 0;
 
   // The function's log from byte `offset` on (since the worker's start), at most 1 MiB, and the
   // offset after it. Old bytes may be gone: then it starts at the oldest one kept.

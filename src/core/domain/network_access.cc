@@ -1,10 +1,10 @@
 #include "core/domain/network_access.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 
+#include "core/domain/closed_addresses.h"
 #include "core/domain/limits.h"
 
 namespace lambent {
@@ -85,64 +85,6 @@ Result<void> parse_host(std::string_view entry, std::string_view host, NetworkRu
   return {};
 }
 
-struct ClosedRange {
-  IpRange range;
-  std::string_view why;
-};
-
-// RFC 6890 and its updates, and what clouds answer at addresses that are none of these.
-const std::vector<ClosedRange>& closed_ranges() {
-  static const std::vector<ClosedRange> ranges = [] {
-    constexpr std::array<std::pair<const char*, const char*>, 30> kTable = {{
-        {"169.254.169.254", "the metadata service of a cloud"},
-        {"168.63.129.16", "the metadata service of a cloud"},
-        {"100.100.100.200", "the metadata service of a cloud"},
-        {"192.0.0.192", "the metadata service of a cloud"},
-        {"fd00:ec2::/32", "the metadata service of a cloud"},
-        {"0.0.0.0/8", "the host itself"},
-        {"127.0.0.0/8", "loopback"},
-        {"10.0.0.0/8", "a private range"},
-        {"172.16.0.0/12", "a private range"},
-        {"192.168.0.0/16", "a private range"},
-        {"100.64.0.0/10", "a private range of providers"},
-        {"169.254.0.0/16", "link-local"},
-        {"192.0.0.0/24", "reserved"},
-        {"192.0.2.0/24", "for documentation"},
-        {"198.51.100.0/24", "for documentation"},
-        {"203.0.113.0/24", "for documentation"},
-        {"192.88.99.0/24", "reserved"},
-        {"198.18.0.0/15", "for benchmarks"},
-        {"224.0.0.0/4", "multicast"},
-        {"240.0.0.0/4", "reserved"},
-        {"::1", "loopback"},
-        {"fc00::/7", "a private range"},
-        {"fe80::/10", "link-local"},
-        {"fec0::/10", "a private range"},
-        {"ff00::/8", "multicast"},
-        {"2001::/23", "reserved"},
-        {"2001:db8::/32", "for documentation"},
-        {"2002::/16", "a way to IPv4 (6to4)"},
-        {"3fff::/20", "for documentation"},
-        {"64:ff9b:1::/48", "a way to IPv4 (NAT64)"},
-    }};
-    std::vector<ClosedRange> made;
-    for (const auto& [text, why] : kTable) made.push_back({*parse_ip_range(text), why});
-    return made;
-  }();
-  return ranges;
-}
-
-const IpRange& nat64() {
-  static const IpRange range = *parse_ip_range("64:ff9b::/96");
-  return range;
-}
-
-// Of IPv6 only this is in use by hosts of the internet.
-const IpRange& unicast_v6() {
-  static const IpRange range = *parse_ip_range("2000::/3");
-  return range;
-}
-
 Error refused(const NetworkRule& rule, const std::string& why, const std::string& setting) {
   return Error{ErrorCode::kFailedPrecondition, "network: " + quoted(text_of(rule)) + " " + why +
                                                    "; its operator can: lambent serve --network " +
@@ -152,12 +94,9 @@ Error refused(const NetworkRule& rule, const std::string& why, const std::string
 Result<void> check_range(const NetworkRule& rule, const NetworkBounds& bounds) {
   const auto contains = [&rule](const IpRange& opened) { return opened.contains(rule.range); };
   if (std::ranges::any_of(bounds.opened, contains)) return {};
-  std::optional<std::string_view> why = why_closed(rule.range.first);
-  for (const ClosedRange& closed : closed_ranges()) {
-    if (!why && closed.range.overlaps(rule.range)) why = closed.why;
-  }
-  if (why) {
-    return refused(rule, "is closed (" + std::string(*why) + ") and not opened by this worker",
+  if (const auto closed = closed_within(rule.range)) {
+    return refused(rule,
+                   "is closed (" + std::string(closed->why) + ") and not opened by this worker",
                    (bounds.has_public ? "public," : "") + to_string(rule.range));
   }
   if (bounds.has_public) return {};
@@ -250,16 +189,8 @@ bool matches_name(const NetworkRule& rule, std::string_view name) {
 }
 
 std::optional<std::string_view> why_closed(const IpAddress& address) {
-  if (nat64().contains(address)) {
-    uint32_t inner = 0;
-    for (unsigned i = 12; i < 16; ++i) inner = inner << 8 | address.bytes[i];
-    return why_closed(IpAddress::v4(inner));
-  }
-  for (const ClosedRange& closed : closed_ranges()) {
-    if (closed.range.contains(address)) return closed.why;
-  }
-  if (!address.is_v4() && !unicast_v6().contains(address)) return "reserved";
-  return std::nullopt;
+  const auto closed = closed_address(address);
+  return closed ? std::optional(closed->why) : std::nullopt;
 }
 
 bool NetworkBounds::opens(const IpAddress& address) const {

@@ -45,6 +45,9 @@ std::string curl_configuration(const CurlRequest& request) {
   text += "silent\nshow-error\nglobbing = false\n";
   text += "proto = \"=http,https\"\n";
   if (!request.resolve.empty()) text += "resolve = " + in_curl_quotes(request.resolve) + "\n";
+  // What was looked at is what holds, and no rule of curl's own.
+  text += request.proxy.empty() ? "noproxy = \"*\"\n"
+                                : "proxy = " + in_curl_quotes(request.proxy) + "\nnoproxy = \"\"\n";
   text += "connect-timeout = " + std::to_string(stall) + "\n";
   text += "speed-limit = 1\nspeed-time = " + std::to_string(stall) + "\n";
   if (request.most > Bytes()) {

@@ -12,6 +12,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/http/message.h"
+#include "edge/cli/proxy_settings.h"
 
 namespace lambent::cli {
 
@@ -24,7 +25,8 @@ struct CurlRequest {
   unsigned redirects = 10;                // of run_curl_hops; run_curl follows none
   std::string resolve = {};     // "HOST:PORT:ADDRESS": where that host is; empty: asked for
   bool allows_private = false;  // as run_curl_hops has it
-  bool has_proxy = false;       // names are resolved by one
+  ProxySettings proxies = {};   // of run_curl_hops
+  std::string proxy = {};       // of run_curl; empty: none, whatever the environment says
   Bytes most =
       {};  // where the server says that more comes, nothing is fetched; zero: whatever it is
 };

@@ -9,9 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/domain/ip_address.h"
-#include "core/domain/network_access.h"
+#include "core/domain/closed_addresses.h"
 #include "core/http/message.h"
+#include "edge/cli/proxy_settings.h"
+#include "edge/cli/url_host.h"
 
 namespace lambent::cli {
 namespace {
@@ -21,16 +22,6 @@ bool is_redirect(const CurlHead& head) {
   const bool leads =
       status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
   return leads && head.headers.contains("Location");
-}
-
-bool is_host_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
-}
-
-Error bad_host(std::string_view url) {
-  return {ErrorCode::kInvalidArgument,
-          "'" + std::string(url.substr(0, 100)) + "' has no host that is plain to read"};
 }
 
 std::optional<IpAddress> address_in(const sockaddr* address) {
@@ -43,32 +34,36 @@ std::optional<IpAddress> address_in(const sockaddr* address) {
   return std::nullopt;
 }
 
-// All of a host; none: it has none, which curl is to tell.
-std::vector<IpAddress> addresses_of(const UrlHost& host) {
+// All of a host. NOT_FOUND, UNAVAILABLE: it has none, or no one tells them now.
+Result<std::vector<IpAddress>> look_up(const std::string& host) {
+  const auto failed = [&](ErrorCode code) {
+    return Error{code, "Could not resolve host: " + host};
+  };
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.host.c_str(), nullptr, &hints, &found) != 0) return {};
+  const int status = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (status == EAI_NONAME || status == EAI_NODATA) return failed(ErrorCode::kNotFound);
+  if (status != 0) return failed(ErrorCode::kUnavailable);
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, freeaddrinfo);
   std::vector<IpAddress> addresses;
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     if (const auto address = address_in(each->ai_addr)) addresses.push_back(*address);
   }
+  if (addresses.empty()) return failed(ErrorCode::kNotFound);
   return addresses;
 }
 
+// One that tells why a host is refused: what no one means before all others.
 struct Closed {
   IpAddress address;
-  std::string why;
-  bool is_never_meant = false;  // what no one serves models at
+  ClosedAddress how;
 };
 std::optional<Closed> closed_among(const std::vector<IpAddress>& addresses) {
   std::optional<Closed> closed;
   for (const IpAddress& address : addresses) {
-    const auto why = why_closed(address);
-    if (!why) continue;
-    const bool is_local = *why == "the metadata service of a cloud" || *why == "link-local";
-    if (!closed || is_local) closed = Closed{address, std::string(*why), is_local};
+    const auto how = closed_address(address);
+    if (how && (!closed || how->is_never_meant)) closed = Closed{address, *how};
   }
   return closed;
 }
@@ -86,17 +81,17 @@ std::string pin_of(const UrlHost& host, const std::vector<IpAddress>& addresses)
 
 class Hops {
  public:
-  explicit Hops(const CurlRequest& request) : request_(request) {}
+  Hops(const CurlRequest& request, const HopSteps& steps) : request_(request), steps_(steps) {}
 
   Result<CurlHead> run(const CurlSink& sink) {
     CurlRequest request = request_;
     for (unsigned hop = 0;; ++hop) {
       RETURN_IF_ERROR(look(request, hop == 0));
       ASSIGN_OR_RETURN(CurlHead head,
-                       run_curl(request, [&](const CurlHead& at, std::string_view piece) {
-                         return is_redirect(at) ? Result<void>() : sink(at, piece);
+                       steps_.fetch(request, [&](const CurlHead& at, std::string_view piece) {
+                         return follows(at) ? Result<void>() : sink(at, piece);
                        }));
-      if (!is_redirect(head) || request_.redirects == 0) return head;
+      if (!follows(head)) return head;
       if (hop == request_.redirects) {
         return Error{ErrorCode::kFailedPrecondition,
                      "it redirects more than " + std::to_string(request_.redirects) + " times"};
@@ -108,37 +103,35 @@ class Hops {
   }
 
  private:
+  bool follows(const CurlHead& head) const { return request_.redirects > 0 && is_redirect(head); }
+
   // Whether it may go there, and where that is.
   Result<void> look(CurlRequest& request, bool is_first) {
     request.resolve.clear();
     const auto host = host_of_url(request.url);
-    // What the user wrote, curl may read as it likes.
-    if (!host.ok()) return is_first ? Result<void>() : host.error();
+    if (!host.ok()) return host.error();
+    request.proxy = proxy_for(request_.proxies, *host);
     std::vector<IpAddress> addresses;
-    if (request_.has_proxy) {
-      // Names are the proxy's to resolve.
-      if (const auto literal = parse_ip_address(host->host)) addresses.push_back(*literal);
-    } else {
-      addresses = addresses_of(*host);
+    if (const auto literal = parse_ip_address(host->host)) {
+      addresses.push_back(*literal);
+    } else if (request.proxy.empty() || !resolves_names(request.proxy)) {
+      ASSIGN_OR_RETURN(addresses, steps_.look_up(host->host));
       request.resolve = pin_of(*host, addresses);
     }
     const auto closed = closed_among(addresses);
     if (is_first) begins_private_ = closed.has_value();
     if (!closed || request_.allows_private) return {};
-    if (!closed->is_never_meant && begins_private_) return {};
-    return Error{ErrorCode::kPermissionDenied, std::string(is_first ? "" : "it redirects to ") +
-                                                   "'" + host->host + "', which is " +
-                                                   to_string(closed->address) + " (" + closed->why +
-                                                   "); --fetch-private allows that"};
+    if (!closed->how.is_never_meant && begins_private_) return {};
+    return Error{ErrorCode::kPermissionDenied,
+                 std::string(is_first ? "" : "it redirects to ") + "'" + host->host +
+                     "', which is " + to_string(closed->address) + " (" +
+                     std::string(closed->how.why) + "); --fetch-private allows that"};
   }
 
   static Result<void> turn_to(CurlRequest& request, const std::string& next) {
-    const auto before = host_of_url(request.url);
+    ASSIGN_OR_RETURN(const UrlHost before, host_of_url(request.url));
     ASSIGN_OR_RETURN(const UrlHost after, host_of_url(next));
-    if (after.has_user) {
-      return Error{ErrorCode::kFailedPrecondition, "it redirects to a URL with a password"};
-    }
-    if (!before.ok() || before->host != after.host || before->port != after.port) {
+    if (!before.is_same_place(after)) {
       request.user.clear();
       request.signature.clear();
       std::erase_if(request.headers, [](const std::string& header) {
@@ -150,49 +143,11 @@ class Hops {
   }
 
   const CurlRequest& request_;
+  const HopSteps& steps_;
   bool begins_private_ = false;
 };
 
 }  // namespace
-
-Result<UrlHost> host_of_url(std::string_view url) {
-  UrlHost host;
-  std::string_view rest = url;
-  for (const char* scheme : {"https", "http"}) {
-    const std::string beginning = std::string(scheme) + "://";
-    if (!rest.starts_with(beginning)) continue;
-    host.scheme = scheme;
-    rest.remove_prefix(beginning.size());
-    break;
-  }
-  if (host.scheme.empty()) return bad_host(url);
-  rest = rest.substr(0, rest.find_first_of("/?#"));
-  if (rest.find('\\') != std::string_view::npos) return bad_host(url);
-  if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    host.has_user = true;
-    rest.remove_prefix(at + 1);
-  }
-  std::string_view port;
-  if (rest.starts_with('[')) {
-    const size_t end = rest.find(']');
-    if (end == std::string_view::npos) return bad_host(url);
-    host.host = rest.substr(1, end - 1);
-    if (!parse_ip_address(host.host)) return bad_host(url);
-    port = rest.substr(end + 1);
-  } else {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    host.host = rest.substr(0, colon);
-    port = rest.substr(colon);
-    if (host.host.empty() || !std::ranges::all_of(host.host, is_host_letter)) return bad_host(url);
-  }
-  host.port = host.scheme == "https" ? "443" : "80";
-  if (port.empty() || port == ":") return host;
-  if (!port.starts_with(':') || port.size() > 6) return bad_host(url);
-  port.remove_prefix(1);
-  if (!std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })) return bad_host(url);
-  host.port = port;
-  return host;
-}
 
 Result<std::string> redirected_url(const std::string& url, std::string_view location) {
   const auto refused = [](const std::string& where) {
@@ -203,8 +158,9 @@ Result<std::string> redirected_url(const std::string& url, std::string_view loca
     return byte > 0x20 && byte < 0x7f && c != '\\';
   });
   if (location.empty() || !is_plain) return refused("what is no URL");
-  const size_t host = url.find("://") + 3;
-  const std::string scheme = url.substr(0, host - 3);
+  ASSIGN_OR_RETURN(const UrlHost before, host_of_url(url));
+  const std::string& scheme = before.scheme;
+  const size_t host = scheme.size() + 3;
   std::string next;
   const size_t colon = location.find(':');
   const size_t first_slash = location.find_first_of("/?#");
@@ -219,7 +175,8 @@ Result<std::string> redirected_url(const std::string& url, std::string_view loca
     std::transform(next.begin(), next.begin() + static_cast<ptrdiff_t>(colon), next.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   } else {
-    const std::string plain = url.substr(0, url.find_first_of("?#", host));
+    std::string plain = url.substr(0, url.find_first_of("?#", host));
+    plain.erase(host, before.user.size());
     const size_t path = std::min(plain.find('/', host), plain.size());
     const size_t slash = plain.rfind('/');
     const std::string folder =
@@ -233,11 +190,18 @@ Result<std::string> redirected_url(const std::string& url, std::string_view loca
   if (scheme == "https" && !next.starts_with("https://")) {
     return refused("http, which anyone on the way can read");
   }
+  ASSIGN_OR_RETURN(const UrlHost after, host_of_url(next));
+  if (!after.user.empty()) return refused("a URL with a password");
+  // As curl has it: who asks is told to the place that the URL named it for.
+  if (before.is_same_place(after)) next.insert(after.scheme.size() + 3, before.user);
   return next;
 }
 
-Result<CurlHead> run_curl_hops(const CurlRequest& request, const CurlSink& sink) {
-  return Hops(request).run(sink);
+HopSteps hop_steps() { return {.look_up = look_up, .fetch = run_curl}; }
+
+Result<CurlHead> run_curl_hops(const CurlRequest& request, const CurlSink& sink,
+                               const HopSteps& steps) {
+  return Hops(request, steps).run(sink);
 }
 
 }  // namespace lambent::cli

@@ -39,22 +39,29 @@ void drop_old(const std::string& cache) {
 
 }  // namespace
 
-Result<CacheEntry> CacheEntry::open(const std::string& cache, const std::string& url) {
-  drop_old(cache);
+Result<std::shared_ptr<const CacheEntry>> FetchCache::open(const std::string& url) {
+  std::weak_ptr<const CacheEntry>& known = open_[url];
+  if (auto entry = known.lock()) return entry;
+  drop_old(folder_);
   CacheEntry entry;
-  entry.path_ = cache + "/" + crypto::to_hex(crypto::sha256(url)).substr(0, kEntryDigits);
+  entry.path_ = folder_ + "/" + crypto::to_hex(crypto::sha256(url)).substr(0, kEntryDigits);
   std::error_code error;
   fs::create_directories(entry.path_, error);
   if (error) return error_from_errno("create " + entry.path_, error.value());
   const std::string lock = entry.path_ + "/lock";
   entry.lock_ = OwnedFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!entry.lock_.valid()) return error_from_errno("open " + lock, errno);
-  if (flock(entry.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorCode::kAborted, "another process fetches it right now"};
+  // One whose lock has no name any more is removed by the process that had it.
+  struct stat status {};
+  if (flock(entry.lock_.get(), LOCK_EX | LOCK_NB) != 0 || fstat(entry.lock_.get(), &status) != 0 ||
+      status.st_nlink == 0) {
+    return Error{ErrorCode::kAborted, "another process fetches or deploys it right now"};
   }
   // Others may tell by it how old this is.
   futimens(entry.lock_.get(), nullptr);
-  return entry;
+  auto shared = std::make_shared<const CacheEntry>(std::move(entry));
+  known = shared;
+  return shared;
 }
 
 void CacheEntry::drop() const {

@@ -65,6 +65,10 @@ struct Manifest {
   std::vector<std::string> warnings;
 };
 
+// What it is called in a folder, and the most that is read of it.
+constexpr const char* kManifestName = "lambent.toml";
+constexpr size_t kMostManifestText = 1 << 20;
+
 // As lambent-model-server and the importer of models have them: --batch, --batch-wait-ms,
 // --batch-slo-ms.
 std::vector<std::string> flags_of(const BatchSection& batches);

@@ -40,7 +40,7 @@ S3Place place_in_s3(const std::string& url) {
 void prepare(CurlRequest& request, const FetchOptions& options) {
   request.stall = options.stall;
   request.allows_private = options.allows_private;
-  request.has_proxy = options.has_proxy;
+  request.proxies = options.proxies;
 }
 
 std::string shown_url(const std::string& url) {
@@ -98,23 +98,23 @@ Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
 class ModelFetch {
  public:
   ModelFetch(Console& console, const ModelSource& source, const FetchOptions& options,
-             const CacheEntry& entry)
-      : console_(console), source_(source), options_(options), entry_(entry) {}
+             std::shared_ptr<const CacheEntry> entry)
+      : console_(console), source_(source), options_(options), entry_(std::move(entry)) {}
 
   Result<FetchedModel> run() {
     ASSIGN_OR_RETURN(const std::string file, file_of_url(source_.url));
     RETURN_IF_ERROR(fetch(source_.url, file, source_.sha256));
-    const std::string local = entry_.files() + "/" + file;
+    const std::string local = entry_->files() + "/" + file;
     auto others = files_in(local);
     if (!others.ok()) {
-      entry_.drop();
+      entry_->drop();
       return others.error().with_context(shown_url(source_.url));
     }
     for (const std::string& other : *others) {
       if (other == file) return bad_url(shown_url(source_.url) + ": it names itself as its data");
       RETURN_IF_ERROR(fetch(beside(source_.url, other), other, ""));
     }
-    return FetchedModel{entry_.files(), file, entry_.path()};
+    return FetchedModel{entry_->files(), file, entry_};
   }
 
  private:
@@ -128,10 +128,10 @@ class ModelFetch {
   Result<void> fetch(const std::string& url, const std::string& place, const std::string& sha256) {
     ASSIGN_OR_RETURN(CurlRequest request, request_for(url, options_.s3));
     prepare(request, options_);
-    const std::string local = entry_.files() + "/" + place;
-    ASSIGN_OR_RETURN(const Bytes room, room_in(entry_.path()));
+    const std::string local = entry_->files() + "/" + place;
+    ASSIGN_OR_RETURN(const Bytes room, room_in(entry_->path()));
     const Bytes left = options_.most > fetched_ ? options_.most - fetched_ : Bytes();
-    FileFetch file(console_, std::move(request), local, entry_.work() + "/" + place,
+    FileFetch file(console_, std::move(request), local, entry_->work() + "/" + place,
                    std::min(left, room));
     const auto got = file.run(sha256);
     if (!got.ok()) return got.error().with_context(shown_url(url));
@@ -144,7 +144,7 @@ class ModelFetch {
   Console& console_;
   const ModelSource& source_;
   const FetchOptions& options_;
-  const CacheEntry& entry_;
+  const std::shared_ptr<const CacheEntry> entry_;  // what is fetched keeps it
   Bytes fetched_;
 };
 
@@ -195,10 +195,10 @@ Result<FetchedModel> fetch_model(Console& console, const ModelSource& source,
                                  const FetchOptions& options) {
   if (!source.sha256.empty()) RETURN_IF_ERROR(validate_sha256(source.sha256));
   RETURN_IF_ERROR(file_of_url(source.url));
-  auto entry = CacheEntry::open(options.cache, source.url);
+  const auto entry = options.cache.open(source.url);
   if (!entry.ok()) return entry.error().with_context(shown_url(source.url));
   auto fetched = ModelFetch(console, source, options, *entry).run();
-  if (!fetched.ok() && entry->is_empty()) entry->drop();
+  if (!fetched.ok() && (*entry)->is_empty()) (*entry)->drop();
   return fetched;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "core/base/units.h"
 #include "edge/cli/console.h"
 #include "edge/cli/curl.h"
+#include "edge/cli/fetch_cache.h"
 
 namespace lambent::cli {
 
@@ -25,12 +27,13 @@ struct S3Access {
 };
 
 struct FetchOptions {
-  std::string cache;              // a folder of the user's
+  // Outlives what is fetched.
+  FetchCache& cache;
   Bytes most = Bytes::gib(1024);  // of all files together
   Duration stall = seconds(30);
   S3Access s3 = {};
   bool allows_private = false;  // as run_curl_hops has it
-  bool has_proxy = false;
+  ProxySettings proxies = {};
 };
 
 struct ModelSource {
@@ -41,7 +44,8 @@ struct ModelSource {
 struct FetchedModel {
   std::string folder;  // holds it, and the files that it names
   std::string file;    // its name in there
-  std::string entry;   // of the cache: what may be removed once it is deployed
+  // Of the cache, and locked: what may be removed once it is deployed.
+  std::shared_ptr<const CacheEntry> entry;
 };
 
 constexpr std::string_view kS3 = "s3://";

@@ -28,8 +28,9 @@ constexpr size_t kMostLeftOut = 3;  // that are named
 // With a '/' at its end.
 std::string as_folder(const std::string& url) { return url.ends_with('/') ? url : url + "/"; }
 
-// A text of a store, whole.
-Result<std::string> fetch_text(const CurlRequest& request, size_t most) {
+// A text of a store, whole. `if_absent`: what a server's 404 is told with.
+Result<std::string> fetch_text(const CurlRequest& request, size_t most,
+                               const std::string& if_absent = "") {
   std::string text;
   const auto attempt = [&]() -> Result<void> {
     text.clear();
@@ -40,8 +41,10 @@ Result<std::string> fetch_text(const CurlRequest& request, size_t most) {
           return {};
         });
     if (!head.ok()) return head.error();
-    if (head->status != 200) return error_of_status(head->status, text);
-    return {};
+    if (head->status == 200) return {};
+    Error error = error_of_status(head->status, text);
+    if (error.code == ErrorCode::kNotFound) error.message += if_absent;
+    return error;
   };
   RETURN_IF_ERROR(with_tries(
       attempt, [] { return Bytes(); }, kFetchTries));
@@ -64,30 +67,32 @@ Result<std::string> name_of_folder(const std::string& url) {
 class FolderFetch {
  public:
   FolderFetch(Console& console, std::string url, const FetchOptions& options,
-              const CacheEntry& entry, const ChooseVersions& choose)
+              std::shared_ptr<const CacheEntry> entry, const ChooseVersions& choose)
       : console_(console),
         url_(std::move(url)),
         options_(options),
-        entry_(entry),
+        entry_(std::move(entry)),
         choose_(choose) {}
 
-  Result<std::string> run() {
+  Result<FetchedFolder> run() {
     ASSIGN_OR_RETURN(const std::string name, name_of_folder(url_));
     RETURN_IF_ERROR(url_.starts_with(kS3) ? list() : read_sums());
     std::vector<std::string> paths;
     for (const auto& [path, size] : files_) paths.push_back(path);
     auto models = find_stored_models(paths);
     if (!models.ok()) return models.error().with_context(shown_url(url_));
-    top_ = entry_.files() + "/" + name;
+    top_ = entry_->files() + "/" + name;
     std::vector<std::string> wanted;
+    FetchedFolder made{
+        .models = {}, .is_repository = !models->front().folder.empty(), .entry = entry_};
     for (const StoredModel& model : *models) {
-      ASSIGN_OR_RETURN(const std::vector<std::string> files, files_of(model));
-      wanted.insert(wanted.end(), files.begin(), files.end());
+      ASSIGN_OR_RETURN(ModelFolder folder, choose(model, wanted));
+      made.models.push_back(std::move(folder));
     }
     RETURN_IF_ERROR(check_room(wanted));
     for (const std::string& path : wanted) RETURN_IF_ERROR(fetch(path));
     drop_others(wanted);
-    return top_;
+    return made;
   }
 
  private:
@@ -146,16 +151,11 @@ class FolderFetch {
   Result<void> read_sums() {
     ASSIGN_OR_RETURN(CurlRequest request, request_for(url_of(kSums), options_.s3));
     prepare(request, options_);
-    auto text = fetch_text(request, kMostSums);
-    if (!text.ok()) {
-      Error error = text.error().with_context(shown_url(url_of(kSums)));
-      if (error.code == ErrorCode::kNotFound) {
-        error.message +=
-            "; web servers do not list folders: put there what 'sha256sum */*' writes, or name one "
-            "model (.onnx)";
-      }
-      return error;
-    }
+    const auto text =
+        fetch_text(request, kMostSums,
+                   "; web servers do not list folders: put there what 'sha256sum */*' writes, or "
+                   "name one model (.onnx)");
+    if (!text.ok()) return text.error().with_context(shown_url(url_of(kSums)));
     auto sums = parse_sums(*text);
     if (!sums.ok()) return sums.error().with_context(shown_url(url_of(kSums)));
     sums_ = *std::move(sums);
@@ -168,25 +168,26 @@ class FolderFetch {
     return url_ + (url_.starts_with(kS3) ? path : escaped_path(path));
   }
 
-  // Fetches its config.pbtxt, by which the versions are chosen; then all files of these.
-  Result<std::vector<std::string>> files_of(const StoredModel& model) {
-    const std::string folder = model.folder.empty() ? top_ : top_ + "/" + model.folder;
+  // Fetches its config.pbtxt, by which the versions are chosen; all files of these are wanted then.
+  Result<ModelFolder> choose(const StoredModel& model, std::vector<std::string>& wanted) {
+    const std::string path = top_ + "/" + model.folder;
+    ModelFolder folder{.path = path.substr(0, path.size() - 1), .versions = {}};
     std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) return error_from_errno("create " + folder, error.value());
-    std::vector<std::string> wanted;
+    fs::create_directories(folder.path, error);
+    if (error) return error_from_errno("create " + folder.path, error.value());
     if (model.has_config) {
       wanted.push_back(model.folder + model_files::kTritonConfig);
-      RETURN_IF_ERROR(fetch(wanted.front()));
+      RETURN_IF_ERROR(fetch(wanted.back()));
     }
     std::set<uint64_t> there;
     for (const auto& [version, files] : model.versions) there.insert(version);
-    ASSIGN_OR_RETURN(const std::vector<uint64_t> chosen, choose_(folder, there));
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> chosen, choose_(folder.path, there));
     for (const uint64_t version : chosen) {
+      folder.versions.emplace(version, path + std::to_string(version));
       const std::vector<std::string>& files = model.versions.at(version);
       wanted.insert(wanted.end(), files.begin(), files.end());
     }
-    return wanted;
+    return folder;
   }
 
   // Where the store told sizes, before anything comes.
@@ -203,10 +204,10 @@ class FolderFetch {
     if (fetched_.contains(path)) return {};
     ASSIGN_OR_RETURN(CurlRequest request, request_for(url_of(path), options_.s3));
     prepare(request, options_);
-    ASSIGN_OR_RETURN(const Bytes room, room_in(entry_.path()));
+    ASSIGN_OR_RETURN(const Bytes room, room_in(entry_->path()));
     const Bytes left = options_.most > size_ ? options_.most - size_ : Bytes();
     const std::string local = top_ + "/" + path;
-    FileFetch file(console_, std::move(request), local, entry_.work() + "/" + path,
+    FileFetch file(console_, std::move(request), local, entry_->work() + "/" + path,
                    std::min(left, room));
     const auto sum = sums_.find(path);
     const auto got = file.run(sum == sums_.end() ? "" : sum->second);
@@ -247,7 +248,7 @@ class FolderFetch {
   Console& console_;
   const std::string url_;
   const FetchOptions& options_;
-  const CacheEntry& entry_;
+  const std::shared_ptr<const CacheEntry> entry_;  // what is fetched keeps it
   const ChooseVersions& choose_;
   std::string top_;                                    // of this machine
   std::map<std::string, std::optional<Bytes>> files_;  // to their sizes, where those are known
@@ -271,12 +272,14 @@ Result<FetchedFolder> fetch_model_folder(Console& console, const std::string& ur
                                          const ChooseVersions& choose) {
   const std::string folder = as_folder(url);
   RETURN_IF_ERROR(name_of_folder(folder));
-  auto entry = CacheEntry::open(options.cache, folder);
+  const auto entry = options.cache.open(folder);
   if (!entry.ok()) return entry.error().with_context(shown_url(folder));
   auto fetched = FolderFetch(console, folder, options, *entry, choose).run();
-  if (fetched.ok()) return FetchedFolder{*fetched, entry->path()};
-  if (entry->is_empty()) entry->drop();
-  return fetched.error();
+  if (!fetched.ok()) {
+    if ((*entry)->is_empty()) (*entry)->drop();
+    return fetched.error();
+  }
+  return *std::move(fetched);
 }
 
 }  // namespace lambent::cli

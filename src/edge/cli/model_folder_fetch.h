@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,7 +12,9 @@
 
 #include "core/base/result.h"
 #include "edge/cli/console.h"
+#include "edge/cli/fetch_cache.h"
 #include "edge/cli/model_fetch.h"
+#include "edge/cli/model_folder.h"
 
 namespace lambent::cli {
 
@@ -23,8 +26,10 @@ using ChooseVersions = std::function<Result<std::vector<uint64_t>>(
     const std::string& folder, const std::set<uint64_t>& there)>;
 
 struct FetchedFolder {
-  std::string folder;  // of this machine: a model, or a repository of models
-  std::string entry;   // of the cache: what may be removed once it is deployed
+  std::vector<ModelFolder> models;  // of this machine; at least one
+  bool is_repository = false;       // the models are those in the folder, and not the folder itself
+  // Of the cache, and locked: what may be removed once it is deployed.
+  std::shared_ptr<const CacheEntry> entry;
 };
 
 // Errors as fetch_model's; NOT_FOUND also: no version of a model lies there; RESOURCE_EXHAUSTED:

@@ -15,6 +15,7 @@
 #include "edge/cli/function_request.h"
 #include "edge/cli/model_loading.h"
 #include "edge/cli/staging.h"
+#include "edge/model_files/onnx_files.h"
 #include "edge/model_files/triton_config.h"
 
 namespace lambent::cli {
@@ -23,19 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kManifest = "lambent.toml";
-constexpr size_t kMostText = 1 << 20;
-
 std::string function_path(const std::string& function, const std::string& what) {
   return "/v1/functions/" + http::percent_encode(function) + "/" + what;
-}
-
-bool has_model(const fs::path& folder) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".onnx") return true;
-  }
-  return false;
 }
 
 // The text of a manifest, as a config.pbtxt says it; empty texts: there is none.
@@ -49,7 +39,7 @@ struct Described {
 Result<Described> describe(const ModelFolder& folder) {
   Described described{.manifest = "kind = \"model\"\n", .name = {}, .policy = {}, .warnings = {}};
   const std::string file = folder.path + "/" + model_files::kTritonConfig;
-  auto text = read_file(file, kMostText);
+  auto text = read_file(file, kMostManifestText);
   if (!text.ok() && text.error().code == ErrorCode::kNotFound) return described;
   if (!text.ok()) return text.error();
   ASSIGN_OR_RETURN(model_files::TritonConfig config, model_files::read_triton_config(*text, file));
@@ -80,8 +70,9 @@ Result<void> check_file(const std::string& folder, const std::string& model) {
   if (fs::is_regular_file(fs::path(folder) / model, error)) return {};
   std::string others;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".onnx") continue;
-    others += (others.empty() ? "" : ", ") + entry.path().filename().string();
+    const std::string name = entry.path().filename().string();
+    if (!model_files::is_onnx_name(name)) continue;
+    others += (others.empty() ? "" : ", ") + name;
   }
   return Error{ErrorCode::kNotFound,
                folder + " has no " + model +
@@ -102,44 +93,21 @@ Result<VersionPolicy> policy_for(const DeployOptions& options, const std::string
 
 }  // namespace
 
-std::optional<ModelFolder> find_model_folder(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return std::nullopt;
-  ModelFolder folder{.path = path, .versions = {}};
-  bool has_one = fs::exists(fs::path(path) / model_files::kTritonConfig, error);
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    const auto number = version_number(entry.path().filename().string());
-    if (!number || !entry.is_directory(error)) continue;
-    folder.versions.emplace(*number, entry.path().string());
-    has_one = has_one || has_model(entry.path());
-  }
-  if (folder.versions.empty() || !has_one) return std::nullopt;
-  // A function of another kind may have folders that are called so, and a model one of its own.
-  const std::string file = path + "/" + kManifest;
-  const auto text = read_file(file, kMostText);
-  if (!text.ok()) return folder;
-  const auto manifest = parse_manifest(*text, file);
-  if (!manifest.ok() || !manifest->model) return std::nullopt;
-  if (fs::exists(fs::path(path) / manifest->model->file, error)) return std::nullopt;
-  return folder;
-}
-
 Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployOptions& options) {
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
-  const std::string own = folder.path + "/" + kManifest;
   std::error_code error;
-  const bool has_own = fs::exists(own, error);
+  const bool has_own = folder.has_own_manifest;
   Described described;
   if (!has_own) {
     ASSIGN_OR_RETURN(described, describe(folder));
     RETURN_IF_ERROR(
-        write_file_atomically(staging.path() + "/" + kManifest, described.manifest, false));
+        write_file_atomically(staging.path() + "/" + kManifestName, described.manifest, false));
   } else if (fs::exists(folder.path + "/" + model_files::kTritonConfig, error)) {
     described.warnings.push_back(folder.path + "/" + model_files::kTritonConfig +
                                  " is not read where there is a lambent.toml");
   }
-  const std::string file = has_own ? own : staging.path() + "/" + kManifest;
-  ASSIGN_OR_RETURN(const std::string text, read_file(file, kMostText));
+  const std::string file = (has_own ? folder.path : staging.path()) + "/" + kManifestName;
+  ASSIGN_OR_RETURN(const std::string text, read_file(file, kMostManifestText));
   ASSIGN_OR_RETURN(const Manifest manifest, parse_manifest(text, file));
   const std::string called = last_part(fs::absolute(folder.path).lexically_normal().string());
   // Triton holds it so too.
@@ -373,28 +341,19 @@ Result<void> check_folder_options(const DeployOptions& options) {
 
 }  // namespace
 
-std::vector<ModelFolder> find_model_repository(const std::string& path) {
-  std::vector<ModelFolder> repository;
-  std::error_code error;
-  if (!fs::is_directory(path, error) || fs::exists(fs::path(path) / kManifest, error)) {
-    return repository;
-  }
-  std::set<std::string> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    folders.insert(entry.path().string());
-  }
-  for (const std::string& folder : folders) {
-    if (auto model = find_model_folder(folder)) repository.push_back(*std::move(model));
-  }
-  return repository;
-}
-
 int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
                         const DeployOptions& options) {
   const auto done = deploy_versions(transport, console, models, options);
   if (!done.ok()) return fail(console, done.error());
   if (console.json) console.out << done->dump(2) << "\n";
   return 0;
+}
+
+int run_deploy_folder(Transport& transport, Console& console, const ModelFolder& folder,
+                      const DeployOptions& options) {
+  const auto models = pack_model_folder(folder, options);
+  if (!models.ok()) return fail(console, models.error());
+  return run_deploy_versions(transport, console, *models, options);
 }
 
 int run_deploy_repository(Transport& transport, Console& console,
@@ -431,13 +390,10 @@ int run_deploy_folder_url(Transport& transport, Console& console, const DeployOp
         return versions_to_serve(folder, there, options);
       });
   if (!fetched.ok()) return fail(console, fetched.error());
-  DeployOptions local = options;
-  local.path = fetched->folder;
-  const int exit_code = run_deploy(transport, console, local);
-  if (exit_code == 0 && !options.dry_run) {
-    std::error_code ignored;
-    std::filesystem::remove_all(fetched->entry, ignored);
-  }
+  const int exit_code = fetched->is_repository
+                            ? run_deploy_repository(transport, console, fetched->models, options)
+                            : run_deploy_folder(transport, console, fetched->models[0], options);
+  if (exit_code == 0 && !options.dry_run) fetched->entry->drop();
   return exit_code;
 }
 

@@ -13,22 +13,11 @@
 #include "core/base/result.h"
 #include "edge/cli/console.h"
 #include "edge/cli/deploy.h"
+#include "edge/cli/model_folder.h"
 #include "edge/cli/transport.h"
 #include "edge/cli/version_policy.h"
 
 namespace lambent::cli {
-
-// A folder in Triton's layout.
-struct ModelFolder {
-  std::string path;
-  std::map<uint64_t, std::string> versions;  // to their folders
-};
-// Nothing if `path` is no folder, or none in it is called by a number.
-std::optional<ModelFolder> find_model_folder(const std::string& path);
-
-// The models of a repository, a folder each, in order of their names; none if `path` is a
-// function's folder.
-std::vector<ModelFolder> find_model_repository(const std::string& path);
 
 // The versions that are to be there, packed.
 struct ModelVersions {
@@ -52,10 +41,13 @@ Result<ModelVersions> pack_model_version(const DeployOptions& options);
 // none of its requests is lost.
 int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
                         const DeployOptions& options);
+// All versions of a folder that are to be there.
+int run_deploy_folder(Transport& transport, Console& console, const ModelFolder& folder,
+                      const DeployOptions& options);
 // All models of a repository. Goes on after a failure; the exit code is the first one's.
 int run_deploy_repository(Transport& transport, Console& console,
                           const std::vector<ModelFolder>& repository, const DeployOptions& options);
-// Those of a folder of a store (is_folder_url), as of one of this machine, once it has come.
+// Those of a folder of a store (is_folder_url), once it has come.
 int run_deploy_folder_url(Transport& transport, Console& console, const DeployOptions& options);
 
 }  // namespace lambent::cli

@@ -8,6 +8,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/testing/testing.h"
+#include "edge/cli/fetch_cache.h"
 #include "edge/cli/testing/verbs_testing.h"
 
 namespace lambent::cli {
@@ -130,6 +131,33 @@ TEST_F(ModelVersionsTest, ARepositoryIsAllItsModelsAndGoesOnAfterAFailure) {
   EXPECT_THAT(err.str(), HasSubstr("--name: these are several models"));
   write("repository/lambent.toml", "kind = \"model\"\n");
   EXPECT_TRUE(find_model_repository(folder / "repository").empty());
+}
+
+TEST_F(ModelVersionsTest, AManifestThatCameFromAStoreIsNotRead) {
+  write("cache/scores/1/model.onnx", "one");
+  write(
+      "cache/scores/lambent.toml",
+      "name = \"planted\"\nruntime = \"python3\"\nhandler = \"a.b\"\n[[mount]]\nvolume = \"v\"\n");
+  FetchCache cache((folder / "entries").string());
+  const std::string path = (folder / "cache/scores").string();
+  const auto entry = cache.open("s3://models/scores/");
+  ASSERT_TRUE(entry.ok());
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+  transport.answer(response(200, kMetadata));
+  transport.answer(response(201, R"({"version":"1"})"));
+  transport.answer(response(200, kMetadata));
+  transport.answer(response(200, R"({"name":"serving","version":"1"})"));
+  const auto fetch = [&](const std::string&, const ChooseVersions&) -> Result<FetchedFolder> {
+    return FetchedFolder{.models = {{.path = path, .versions = {{1, path + "/1"}}}},
+                         .entry = *entry};
+  };
+  EXPECT_EQ(run_deploy(transport, console, {.path = "s3://models/scores", .fetch_folder = fetch}),
+            0)
+      << err.str();
+  EXPECT_EQ(asked()[1], "PUT /v1/functions/scores");
+  EXPECT_THAT(out.str(), HasSubstr("published scores:1"));
+  EXPECT_FALSE(std::filesystem::exists((*entry)->path())) << "it is deployed";
 }
 
 TEST_F(ModelVersionsTest, FlagsThatDoNotGoTogetherAreRefused) {

@@ -8,8 +8,9 @@
 
 #include "edge/cli/answer.h"
 #include "edge/cli/api_error.h"
-#include "edge/cli/deploy.h"
+#include "edge/cli/deployment.h"
 #include "edge/cli/function_request.h"
+#include "edge/cli/package.h"
 #include "edge/cli/replay_plan.h"
 #include "edge/cli/replay_run.h"
 #include "edge/cli/run_summary.h"

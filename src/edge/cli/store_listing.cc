@@ -7,6 +7,8 @@
 #include "core/domain/version.h"
 #include "core/domain/volume.h"
 #include "core/http/message.h"
+#include "edge/cli/manifest.h"
+#include "edge/model_files/onnx_files.h"
 #include "edge/model_files/triton_config.h"
 
 namespace lambent::cli {
@@ -135,9 +137,16 @@ void add_file(StoredModel& model, std::string_view inner, const std::string& pat
   }
   const size_t slash = inner.find('/');
   if (slash == std::string_view::npos) return;
-  if (const auto number = version_number(inner.substr(0, slash))) {
-    model.versions[*number].push_back(path);
-  }
+  const auto number = version_number(inner.substr(0, slash));
+  const std::string_view file = inner.substr(slash + 1);
+  if (!number || file == kManifestName) return;
+  model.versions[*number].push_back(path);
+  const bool is_direct = file.find('/') == std::string_view::npos;
+  model.has_model = model.has_model || (is_direct && model_files::is_onnx_name(file));
+}
+
+bool is_model(const StoredModel& model) {
+  return !model.versions.empty() && (model.has_config || model.has_model);
 }
 
 }  // namespace
@@ -198,11 +207,11 @@ Result<std::vector<StoredModel>> find_stored_models(const std::vector<std::strin
     add_file(inner[folder], std::string_view(path).substr(slash + 1), path);
   }
   std::vector<StoredModel> models;
-  if (!itself.versions.empty()) {
+  if (is_model(itself)) {
     models.push_back(std::move(itself));
   } else {
     for (auto& [folder, model] : inner) {
-      if (model.versions.empty()) continue;
+      if (!is_model(model)) continue;
       model.folder = folder;
       models.push_back(std::move(model));
     }

@@ -37,10 +37,13 @@ Result<std::map<std::string, std::string>> parse_sums(std::string_view text);
 struct StoredModel {
   std::string folder;  // "scores/"; empty: the folder itself
   bool has_config = false;
+  bool has_model = false;                                 // a version has a file of a model
   std::map<uint64_t, std::vector<std::string>> versions;  // to their files, in order
 };
 // In Triton's layout: the folder is a model (1/model.onnx), or else one of models
-// (scores/1/model.onnx), in order of their names. What belongs to no version is left out.
+// (scores/1/model.onnx), in order of their names; what a model is, find_model_folder says. What
+// belongs to no version is left out, and so is a manifest: the writer of a store is not the user
+// that deploys.
 // NOT_FOUND: there is no version; INVALID_ARGUMENT: a path that is none of a volume.
 Result<std::vector<StoredModel>> find_stored_models(const std::vector<std::string>& paths);
 

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
+#include "core/base/fd.h"
+#include "core/base/testing/testing.h"
+#include "edge/cli/model_folder.h"
+
 namespace lambent::cli {
 namespace {
 
@@ -86,8 +93,55 @@ TEST(StoredModels, AreTheFolderItselfOrThoseInIt) {
   EXPECT_EQ((*several)[1].versions.at(2), std::vector<std::string>{"b/2/model.onnx"});
 }
 
+TEST(StoredModels, HaveNoManifest) {
+  const auto models = find_stored_models({"1/model.onnx", "1/lambent.toml", "lambent.toml"});
+  ASSERT_TRUE(models.ok());
+  EXPECT_EQ((*models)[0].versions.at(1), std::vector<std::string>{"1/model.onnx"});
+}
+
+// What a store says is one model must not be another one once it lies on this machine.
+TEST(StoredModels, AreTheSameOnesAsInAFolderOfThisMachine) {
+  const std::vector<std::vector<std::string>> stores = {
+      {"1/model.onnx", "2/model.onnx", "2/w.bin"},
+      {"5/1/model.onnx", "5/lambent.toml"},
+      {"5/1/model.onnx", "5/w.bin"},
+      {"5/1/model.onnx", "config.pbtxt"},
+      {"5/1/model.onnx", "6/model.onnx"},
+      {"a/1/model.onnx", "b/2/notes.txt", "b/config.pbtxt", "c/3/notes.txt"}};
+  for (const std::vector<std::string>& paths : stores) {
+    const TemporaryFolder temporary;
+    const std::string top = temporary.path();
+    for (const std::string& path : paths) {
+      const std::filesystem::path file = std::filesystem::path(top) / path;
+      std::filesystem::create_directories(file.parent_path());
+      ASSERT_TRUE(write_file_atomically(file, "kind = \"model\"\n", false).ok());
+    }
+    std::map<std::string, std::set<uint64_t>> there;
+    const auto add = [&](const ModelFolder& folder) {
+      for (const auto& [version, path] : folder.versions) there[folder.path].insert(version);
+    };
+    if (const auto itself = find_model_folder(top)) {
+      add(*itself);
+    } else {
+      for (const ModelFolder& folder : find_model_repository(top)) add(folder);
+    }
+    const auto models = find_stored_models(paths);
+    ASSERT_TRUE(models.ok()) << paths[0];
+    std::map<std::string, std::set<uint64_t>> stored;
+    for (const StoredModel& model : *models) {
+      const std::string path = top + "/" + model.folder;
+      for (const auto& [version, files] : model.versions) {
+        stored[path.substr(0, path.size() - 1)].insert(version);
+      }
+    }
+    EXPECT_EQ(stored, there) << paths[0] << ", " << paths[1];
+  }
+}
+
 TEST(StoredModels, AreNoneWithoutAVersion) {
   EXPECT_EQ(find_stored_models({"model.onnx", "a/model.onnx"}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(find_stored_models({"1/notes.txt", "a/1/notes.txt"}).error().code,
+            ErrorCode::kNotFound);
   EXPECT_EQ(find_stored_models({}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(find_stored_models({"1/../../x"}).error().code, ErrorCode::kInvalidArgument);
 }

@@ -114,7 +114,7 @@ std::string ActivityFollowers::events_of(TenantId tenant, Channel& channel) cons
 }
 
 std::string ActivityFollowers::state_event(TenantId tenant) const {
-  std::vector<SandboxStatus> sandboxes = uses_.invocations.sandbox_status(tenant);
+  std::vector<SandboxStatus> sandboxes = uses_.invocations.sandbox_status(tenant, Metering::kMemory);
   const size_t all_sandboxes = sandboxes.size();
   if (sandboxes.size() > kMostSandboxes) sandboxes.resize(kMostSandboxes);
   json state = {{"at", to_seconds(uses_.loop.clock().wall_now())},

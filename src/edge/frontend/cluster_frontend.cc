@@ -13,6 +13,7 @@
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
+#include "edge/frontend/offload.h"
 
 namespace lambent::frontend {
 namespace {
@@ -261,8 +262,7 @@ void ClusterFrontend::code(const http::Request& request, http::Responder respond
         read->responder.send(std::move(response));
       });
   if (queued) return;
-  read->responder.send(
-      error_response(Error{ErrorCode::kUnavailable, "too much to do at once; try again"}));
+  read->responder.send(error_response(overloaded()));
 }
 
 }  // namespace lambent::frontend

@@ -1,7 +1,5 @@
 #include "edge/frontend/cluster_volumes.h"
 
-#include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
@@ -10,6 +8,8 @@
 #include "core/domain/volume_source.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
+#include "edge/frontend/offload.h"
+#include "edge/frontend/plain_text.h"
 #include "edge/frontend/volume_copy.h"
 
 namespace lambent::frontend {
@@ -23,10 +23,8 @@ http::Response answer_of(std::string json) {
 }
 
 Result<Bytes> number_in(std::string_view query, std::string_view name) {
-  const std::string text = http::query_value(query, name);
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc() && end == text.data() + text.size()) return Bytes(number);
+  const auto number = parse_number<uint64_t>(http::query_value(query, name));
+  if (number) return Bytes(*number);
   return Error{ErrorCode::kInvalidArgument, std::string(name) + " is a number of bytes"};
 }
 
@@ -129,8 +127,7 @@ void ClusterVolumes::content(TenantId tenant, const std::string& volume,
                   offload([part] { part->digest = crypto::to_hex(crypto::sha256(part->bytes)); },
                           [part] { send_part(part); });
               if (queued) return;
-              part->responder.send(
-                  error_response({ErrorCode::kUnavailable, "too much to do at once; try again"}));
+              part->responder.send(error_response(overloaded()));
             });
       });
 }

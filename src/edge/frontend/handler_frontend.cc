@@ -9,6 +9,7 @@
 #include "core/http/streamed_exchange.h"
 #include "edge/frontend/function_event.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/offload.h"
 #include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -189,23 +190,15 @@ void HandlerFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
       });
 }
 
-bool HandlerFrontend::compute(size_t bytes, std::function<void()> work,
-                              std::function<void()> then) {
-  if (bytes > kJsonAtOnce) return uses_.offload(std::move(work), std::move(then));
-  work();
-  then();
-  return true;
-}
-
 void HandlerFrontend::make_event(std::shared_ptr<Pending> pending) {
   auto event = std::make_shared<std::string>();
   const bool began = compute(
-      pending->event.request.body.size(), [pending, event] { *event = event_of(pending->event); },
+      uses_.offload, pending->event.request.body.size(),
+      [pending, event] { *event = event_of(pending->event); },
       [this, pending, event] { invoke(pending, std::move(*event)); });
   if (began) return;
   http::Responder responder = std::move(pending->call.responder);
-  responder.send(
-      pending->call.answer_of(Error{ErrorCode::kUnavailable, "too much to do at once; try again"}));
+  responder.send(pending->call.answer_of(overloaded()));
 }
 
 void HandlerFrontend::invoke(const std::shared_ptr<Pending>& pending, std::string event) {
@@ -226,7 +219,8 @@ void HandlerFrontend::invoke(const std::shared_ptr<Pending>& pending, std::strin
          auto payload = std::make_shared<std::string>(std::move(ended->payload));
          auto response = std::make_shared<Result<http::Response>>(http::Response());
          const bool began = compute(
-             payload->size(), [payload, response] { *response = response_of_result(*payload); },
+             uses_.offload, payload->size(),
+             [payload, response] { *response = response_of_result(*payload); },
              [answer, response, id] {
                answer->send(response->ok() ? **std::move(response) : plain_failure(502, id));
              });

@@ -30,8 +30,6 @@ class HandlerFrontend {
 
   void make_event(std::shared_ptr<Pending> pending);
   void invoke(const std::shared_ptr<Pending>& pending, std::string event);
-  // On another thread if `bytes` are many; false: there is too much to do.
-  bool compute(size_t bytes, std::function<void()> work, std::function<void()> then);
 
   const Dependencies uses_;
 };

@@ -101,7 +101,8 @@ std::vector<std::string> InferenceFrontend::versions_of(const FunctionName& mode
 }
 
 http::Response InferenceFrontend::index_of(TenantId tenant) const {
-  const std::map<std::string, ModelTier> tiers = tiers_of(service_.sandbox_status(tenant));
+  const std::map<std::string, ModelTier> tiers =
+      tiers_of(service_.sandbox_status(tenant, Metering::kNone));
   json models = json::array();
   std::string after;
   for (;;) {

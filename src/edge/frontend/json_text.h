@@ -2,7 +2,6 @@
 // into JSON. Free functions; any thread.
 #pragma once
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -11,9 +10,6 @@
 #include "core/base/time.h"
 
 namespace lambent::frontend {
-
-// JSON of more takes longer to read or write than the loop may.
-inline constexpr size_t kJsonAtOnce = 256 * 1024;
 
 // INVALID_ARGUMENT unless `text` is one JSON value, nested at most limits::kJsonDepth deep.
 Result<nlohmann::json> parse_json(std::string_view text);

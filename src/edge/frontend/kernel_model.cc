@@ -10,6 +10,7 @@
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/offload.h"
 #include "edge/frontend/trace_context.h"
 #include "edge/inference/batch.h"
 #include "edge/inference/compression.h"
@@ -102,8 +103,6 @@ Result<std::vector<Tensor>> outputs_of(const ModelDescription& model, const Infe
   }
   return wanted;
 }
-
-Error overloaded() { return {ErrorCode::kUnavailable, "too much to do at once; try again"}; }
 
 }  // namespace
 
@@ -251,14 +250,6 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
       });
 }
 
-bool KernelModelFrontend::compute(size_t bytes, std::function<void()> work,
-                                  std::function<void()> then) {
-  if (bytes > kJsonAtOnce) return uses_.offload(std::move(work), std::move(then));
-  work();
-  then();
-  return true;
-}
-
 std::shared_ptr<BatchQueue> KernelModelFrontend::queue_for(const Pending& pending) {
   const bool can_wait = pending.model.batches && pending.model.most_elements > 1;
   const bool is_served = served_.contains(pending.spec.name) || served_.size() < kMostServed;
@@ -298,7 +289,7 @@ std::shared_ptr<BatchQueue> KernelModelFrontend::make_queue(const ModelDescripti
 void KernelModelFrontend::read(const std::shared_ptr<Pending>& pending) {
   auto outcome = std::make_shared<Result<void>>();
   const bool began = compute(
-      pending->http.body.size(), [pending, outcome] { *outcome = pending->read(); },
+      uses_.offload, pending->http.body.size(), [pending, outcome] { *outcome = pending->read(); },
       [this, pending, outcome] {
         if (!outcome->ok()) return finish(*pending, false, inference_error(outcome->error()));
         pending->call.responder.on_disconnect([this, pending] {
@@ -330,7 +321,7 @@ void KernelModelFrontend::execute(std::shared_ptr<Execution> execution) {
     execution->bytes += each->http.body.size();
   }
   const bool began = compute(
-      execution->bytes, [execution] { execution->join(); },
+      uses_.offload, execution->bytes, [execution] { execution->join(); },
       [this, execution] { invoke(execution); });
   if (!began) answer(execution, overloaded());
 }
@@ -377,7 +368,7 @@ void KernelModelFrontend::answer(const std::shared_ptr<Execution>& execution,
   // The model goes on while answers are written.
   if (execution->queue != nullptr) execution->queue->ended(run);
   const bool began = compute(
-      execution->content.size(), [execution] { execution->split(); },
+      uses_.offload, execution->content.size(), [execution] { execution->split(); },
       [this, execution] {
         for (const auto& each : execution->requests) respond(execution, each);
       });
@@ -394,7 +385,8 @@ void KernelModelFrontend::respond(const std::shared_ptr<Execution>& execution,
     for (const Tensor& output : *pending->outputs) bytes += output.content.size();
   }
   const bool began = compute(
-      bytes, [execution, pending, response] { *response = pending->make_response(); },
+      uses_.offload, bytes,
+      [execution, pending, response] { *response = pending->make_response(); },
       [this, pending, response] {
         const bool good = response->ok();
         finish(*pending, good, good ? **std::move(response) : inference_error(response->error()));

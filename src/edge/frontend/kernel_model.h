@@ -50,8 +50,6 @@ class KernelModelFrontend {
   void finish(Pending& pending, bool succeeded, http::Response response);
   std::string statistics_of(const FunctionName& function,
                             const inference::ModelIdentity& identity) const;
-  // On another thread if `bytes` are many; false: there is too much to do.
-  bool compute(size_t bytes, std::function<void()> work, std::function<void()> then);
 
   const HandlerFrontend::Dependencies uses_;
   std::map<FunctionName, Served> served_;

@@ -65,7 +65,7 @@ class Answering {
   }
 
   void operator()(ListSandboxStatus& call) {
-    responder_.send(json_response(200, sandbox_list(service_.sandbox_status(call.tenant))));
+    responder_.send(json_response(200, sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory))));
   }
 
   void operator()(ReadLog& call) {

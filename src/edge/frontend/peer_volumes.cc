@@ -4,6 +4,7 @@
 
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
+#include "edge/frontend/offload.h"
 
 namespace lambent::frontend {
 namespace {
@@ -135,7 +136,7 @@ void PeerVolumes::read(const VolumeName& volume, const VolumeFile& file, Bytes o
           if (part->is_good) return part->done(std::move(part->bytes));
           part->done(Error{ErrorCode::kDataLoss, "other bytes came than were sent"});
         });
-    if (!queued) part->done(Error{ErrorCode::kUnavailable, "too much to do at once"});
+    if (!queued) part->done(overloaded());
   });
 }
 

@@ -13,12 +13,6 @@ void ReplayedExchange::send(http::Response response) {
 
 void ReplayedExchange::abandon() { http::Responder over = std::move(client_); }
 
-void ReplayedExchange::receive(Sink sink) {
-  const std::string body = std::exchange(body_, {});
-  if (!body.empty()) sink.on_bytes(body);
-  sink.on_end();
-}
-
 void ReplayedExchange::start(http::Response head, std::optional<uint64_t> size) {
   if (collects_) {
     answer_ = std::move(head);

@@ -9,6 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/http/exchange.h"
+#include "core/http/replayed_body.h"
 #include "core/http/server.h"
 #include "core/http/streamed_exchange.h"
 
@@ -23,12 +24,17 @@ class ReplayedExchange final : public http::Responder::Exchange, public http::St
   // give back.
   using Admits = std::function<bool(size_t bytes)>;
 
-  // The answer is the client's as it comes.
-  ReplayedExchange(std::string body, http::Responder client)
-      : body_(std::move(body)), client_(std::move(client)), stream_(client_.stream()) {}
+  // The answer is the client's as it comes. `held` is released when the exchange ends: what the
+  // body, wherever it lies by then, is counted with.
+  ReplayedExchange(std::string body, http::Responder client, std::shared_ptr<const void> held)
+      : body_(std::make_shared<const std::string>(std::move(body))),
+        client_(std::move(client)),
+        stream_(client_.stream()),
+        held_(std::move(held)) {}
   // The answer goes to `done`: UNAVAILABLE if `admits` once said no.
-  ReplayedExchange(std::string body, http::Responder client, Admits admits, Whole done)
-      : ReplayedExchange(std::move(body), std::move(client)) {
+  ReplayedExchange(std::string body, http::Responder client, std::shared_ptr<const void> held,
+                   Admits admits, Whole done)
+      : ReplayedExchange(std::move(body), std::move(client), std::move(held)) {
     admits_ = std::move(admits);
     done_ = std::move(done);
     collects_ = true;
@@ -44,8 +50,8 @@ class ReplayedExchange final : public http::Responder::Exchange, public http::St
   http::StreamedExchange* stream() override { return this; }
   void abandon() override;
 
-  void receive(Sink sink) override;
-  void hold(bool) override {}
+  void receive(Sink sink) override { body_.receive(std::move(sink)); }
+  void hold(bool held) override { body_.hold(held); }
   void start(http::Response head, std::optional<uint64_t> size) override;
   // It asked for no other protocol.
   void switch_protocols(http::Response) override {}
@@ -54,9 +60,10 @@ class ReplayedExchange final : public http::Responder::Exchange, public http::St
   void finish() override;
 
  private:
-  std::string body_;
+  http::ReplayedBody body_;
   http::Responder client_;
   http::StreamedExchange* stream_;  // null: the client's answer goes by its responder
+  const std::shared_ptr<const void> held_;
   bool collects_ = false;
   Admits admits_;
   Whole done_;

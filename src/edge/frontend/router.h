@@ -73,6 +73,7 @@ class Router {
     http::ForwardService* forwards = nullptr;
     LayerService* layers = nullptr;        // null: there are no layers
     KernelGraphService* graphs = nullptr;  // null: graphs do not come with requests
+    inference::SharedMemoryRegions* shared_memory = nullptr;  // null: none is served
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);

@@ -641,6 +641,7 @@ TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
   sandbox.state = "idle";
   service_.sandboxes = {sandbox};
   EXPECT_EQ(index()[0]["tier"], "host");
+  EXPECT_EQ(service_.memory_readings, 0u) << "system calls for each sandbox, for a list of models";
 }
 
 TEST_F(RouterTest, TheRepositoryListsTheVersionsOfAModel) {

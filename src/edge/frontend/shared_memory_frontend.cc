@@ -1,7 +1,6 @@
 #include "edge/frontend/shared_memory_frontend.h"
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,8 @@
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_path.h"
+#include "edge/frontend/offload.h"
+#include "edge/frontend/plain_text.h"
 #include "edge/frontend/replayed_exchange.h"
 #include "edge/inference/compression.h"
 #include "edge/inference/infer_request.h"
@@ -80,8 +81,6 @@ http::Headers without(const http::Headers& headers, std::initializer_list<std::s
   return rest;
 }
 
-Error overloaded() { return {ErrorCode::kUnavailable, "too much to do at once; try again"}; }
-
 }  // namespace
 
 bool is_shared_memory_path(std::string_view path) {
@@ -95,20 +94,21 @@ bool is_shared_memory_path(std::string_view path) {
 // One request, from its arrival to its answer. Shared because tasks must be copyable.
 struct SharedMemoryFrontend::Transfer {
   Transfer(TenantId its_tenant, http::Request its_request, http::Responder its_responder,
-           bool its_body_is_whole, Next its_next, std::shared_ptr<size_t> counter)
+           bool its_body_is_whole, Next its_next, std::shared_ptr<size_t> counter, Bytes its_most)
       : tenant(its_tenant),
         request(std::move(its_request)),
         responder(std::move(its_responder)),
         is_whole(its_body_is_whole),
         next(std::move(its_next)),
-        at_work(std::move(counter)) {}
+        at_work(std::move(counter)),
+        most_at_work(its_most) {}
   ~Transfer() { *at_work -= held; }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
   // False: all that are at work have no room for so many bytes more.
   bool hold(uint64_t bytes) {
-    if (bytes > kMostSharedAtWork.count - *at_work) return false;
+    if (bytes > most_at_work.count - *at_work) return false;
     *at_work += bytes;
     held += bytes;
     return true;
@@ -168,6 +168,7 @@ struct SharedMemoryFrontend::Transfer {
 
  private:
   const std::shared_ptr<size_t> at_work;
+  const Bytes most_at_work;
   uint64_t held = 0;
 };
 
@@ -207,18 +208,18 @@ Result<std::string> SharedMemoryFrontend::perform(TenantId tenant, const std::st
   }
   if (verb == "register") {
     ASSIGN_OR_RETURN(RegionSpec region, inference::parse_registration(name, body));
-    RETURN_IF_ERROR(regions_.add(tenant, std::move(region), owners_of(tenant)));
+    RETURN_IF_ERROR(uses_.regions->add(tenant, std::move(region), owners_of(tenant)));
     return std::string("{}");
   }
   if (verb == "unregister") {
-    name.empty() ? regions_.remove_all(tenant) : regions_.remove(tenant, name);
+    name.empty() ? uses_.regions->remove_all(tenant) : uses_.regions->remove(tenant, name);
     return std::string("{}");
   }
   json list = json::array();
   if (name.empty()) {
-    for (const RegionSpec& region : regions_.list(tenant)) list.push_back(json_of(region));
+    for (const RegionSpec& region : uses_.regions->list(tenant)) list.push_back(json_of(region));
   } else {
-    ASSIGN_OR_RETURN(const Region region, regions_.find(tenant, name));
+    ASSIGN_OR_RETURN(const Region region, uses_.regions->find(tenant, name));
     list.push_back(json_of(region->spec()));
   }
   return to_text(list);
@@ -234,36 +235,26 @@ std::vector<uid_t> SharedMemoryFrontend::owners_of(TenantId tenant) const {
 }
 
 bool SharedMemoryFrontend::may_name_regions(TenantId tenant, const http::Request& request) const {
-  if (!regions_.has_any(tenant) || request.method != "POST") return false;
+  if (!is_on() || !uses_.regions->has_any(tenant) || request.method != "POST") return false;
   const std::string_view path = http::path_of(request.target);
   if (!path.starts_with(kModels) || !path.ends_with(kInfer)) return false;
-  const std::string_view length = request.headers.get("Content-Length");
-  uint64_t bytes = 0;
-  const auto [end, code] = std::from_chars(length.data(), length.data() + length.size(), bytes);
-  return code == std::errc() && bytes > 0 && bytes <= limits::kEventBody.count;
+  const auto bytes = parse_number<uint64_t>(request.headers.get("Content-Length"));
+  return bytes && *bytes > 0 && *bytes <= limits::kEventBody.count;
 }
 
 void SharedMemoryFrontend::expand(TenantId tenant, http::Request request, http::Responder responder,
                                   bool is_whole, Next next) {
   if (is_whole) {
     return read(std::make_shared<Transfer>(tenant, std::move(request), std::move(responder), true,
-                                           std::move(next), at_work_));
+                                           std::move(next), at_work_, most_.at_work));
   }
   uses_.bodies.collect(
       std::move(request), std::move(responder),
       [](const Error& error) { return inference_error(error); },
       [this, tenant, next = std::move(next)](http::Request arrived, http::Responder answering) {
         read(std::make_shared<Transfer>(tenant, std::move(arrived), std::move(answering), false,
-                                        next, at_work_));
+                                        next, at_work_, most_.at_work));
       });
-}
-
-bool SharedMemoryFrontend::compute(size_t bytes, std::function<void()> work,
-                                   std::function<void()> then) const {
-  if (bytes > kJsonAtOnce) return uses_.offload(std::move(work), std::move(then));
-  work();
-  then();
-  return true;
 }
 
 void SharedMemoryFrontend::read(const std::shared_ptr<Transfer>& transfer) {
@@ -272,7 +263,7 @@ void SharedMemoryFrontend::read(const std::shared_ptr<Transfer>& transfer) {
   const bool is_compressed = transfer->request.headers.contains("Content-Encoding");
   const size_t bytes = is_compressed ? limits::kEventBody.count : transfer->request.body.size();
   const bool began = compute(
-      bytes, [transfer, parsed] { *parsed = transfer->parse(); },
+      uses_.offload, bytes, [transfer, parsed] { *parsed = transfer->parse(); },
       [this, transfer, parsed] {
         if (!parsed->ok()) return transfer->responder.send(inference_error(parsed->error()));
         std::optional<inference::SharedMemoryRequest>& plan = **parsed;
@@ -292,13 +283,13 @@ Result<void> SharedMemoryFrontend::find_regions(Transfer& transfer) const {
   const inference::SharedMemoryRequest& plan = transfer.plan;
   for (const inference::InputBytes& input : plan.inputs) {
     if (!input.shared) continue;
-    ASSIGN_OR_RETURN(Region region, regions_.find(transfer.tenant, input.shared->region));
+    ASSIGN_OR_RETURN(Region region, uses_.regions->find(transfer.tenant, input.shared->region));
     RETURN_IF_ERROR(region->check(input.shared->offset, input.shared->size));
     transfer.input_regions.push_back(std::move(region));
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const inference::SharedSlice& place = plan.outputs[i].place;
-    ASSIGN_OR_RETURN(Region region, regions_.find(transfer.tenant, place.region));
+    ASSIGN_OR_RETURN(Region region, uses_.regions->find(transfer.tenant, place.region));
     RETURN_IF_ERROR(region->check(place.offset, place.size));
     for (size_t other = 0; other < i; ++other) {
       const inference::SharedSlice& its = plan.outputs[other].place;
@@ -317,29 +308,29 @@ Result<void> SharedMemoryFrontend::find_regions(Transfer& transfer) const {
 
 void SharedMemoryFrontend::gather(const std::shared_ptr<Transfer>& transfer) {
   const uint64_t bytes = transfer->plan.shared_input_bytes();
-  if (bytes > kMostSharedOfRequest.count) {
+  if (bytes > most_.of_request.count) {
     return transfer->responder.send(inference_error(
         Error{ErrorCode::kInvalidArgument,
-              "the inputs in shared memory have more than " + to_string(kMostSharedOfRequest)}));
+              "the inputs in shared memory have more than " + to_string(most_.of_request)}));
   }
   auto gathered = std::make_shared<Result<void>>();
-  const bool began = transfer->hold(bytes) &&
-                     compute(
-                         bytes, [transfer, gathered] { *gathered = transfer->gather(); },
-                         [this, transfer, gathered] {
-                           if (!gathered->ok()) {
-                             return transfer->responder.send(inference_error(gathered->error()));
-                           }
-                           http::Headers& headers = transfer->request.headers;
-                           transfer->accepts = headers.get("Accept-Encoding");
-                           headers = without(headers, {"Content-Encoding"});
-                           if (!transfer->plan.outputs.empty())
-                             headers = without(headers, {"Accept-Encoding"});
-                           headers.set("Inference-Header-Content-Length",
-                                       std::to_string(transfer->plan.json.size()));
-                           headers.set("Content-Length", std::to_string(transfer->made.size()));
-                           pass_on(transfer);
-                         });
+  const bool began =
+      transfer->hold(bytes) &&
+      compute(
+          uses_.offload, bytes, [transfer, gathered] { *gathered = transfer->gather(); },
+          [this, transfer, gathered] {
+            if (!gathered->ok()) {
+              return transfer->responder.send(inference_error(gathered->error()));
+            }
+            http::Headers& headers = transfer->request.headers;
+            transfer->accepts = headers.get("Accept-Encoding");
+            headers = without(headers, {"Content-Encoding"});
+            if (!transfer->plan.outputs.empty()) headers = without(headers, {"Accept-Encoding"});
+            headers.set("Inference-Header-Content-Length",
+                        std::to_string(transfer->plan.json.size()));
+            headers.set("Content-Length", std::to_string(transfer->made.size()));
+            pass_on(transfer);
+          });
   if (!began) transfer->responder.send(inference_error(overloaded()));
 }
 
@@ -348,15 +339,20 @@ void SharedMemoryFrontend::pass_on(const std::shared_ptr<Transfer>& transfer) {
   request.body.clear();
   std::string streamed;
   (transfer->is_whole ? request.body : streamed) = std::exchange(transfer->made, {});
+  // It stays until the client is answered; of this nothing is read again.
+  transfer->plan.inputs.clear();
+  transfer->input_regions.clear();
+  std::string().swap(transfer->decompressed);
   http::Responder client = std::move(transfer->responder);
-  auto exchange = transfer->plan.outputs.empty()
-                      ? std::make_shared<ReplayedExchange>(std::move(streamed), std::move(client))
-                      : std::make_shared<ReplayedExchange>(
-                            std::move(streamed), std::move(client),
-                            [transfer](size_t bytes) { return transfer->hold(bytes); },
-                            [this, transfer](http::Responder its, Result<http::Response> answer) {
-                              put_outputs(transfer, std::move(its), std::move(answer));
-                            });
+  auto exchange =
+      transfer->plan.outputs.empty()
+          ? std::make_shared<ReplayedExchange>(std::move(streamed), std::move(client), transfer)
+          : std::make_shared<ReplayedExchange>(
+                std::move(streamed), std::move(client), transfer,
+                [transfer](size_t bytes) { return transfer->hold(bytes); },
+                [this, transfer](http::Responder its, Result<http::Response> answer) {
+                  put_outputs(transfer, std::move(its), std::move(answer));
+                });
   transfer->next(std::move(request), http::Responder(std::move(exchange)));
 }
 
@@ -372,7 +368,8 @@ void SharedMemoryFrontend::put_outputs(const std::shared_ptr<Transfer>& transfer
   };
   auto put = std::make_shared<Put>(Put{std::move(client), http::Response()});
   const bool began = compute(
-      transfer->whole.body.size(), [transfer, put] { put->response = transfer->put_outputs(); },
+      uses_.offload, transfer->whole.body.size(),
+      [transfer, put] { put->response = transfer->put_outputs(); },
       [put] {
         put->client.send(put->response.ok() ? *std::move(put->response)
                                             : inference_error(put->response.error()));

@@ -23,9 +23,11 @@
 
 namespace lambent::frontend {
 
-// What one request brings, and all that are at work have in this process, of tensors.
-constexpr Bytes kMostSharedOfRequest = Bytes::mib(512);
-constexpr Bytes kMostSharedAtWork = Bytes::gib(1);
+// What one request brings, and all that are not answered yet have in this process, of tensors.
+struct SharedMemoryLimits {
+  Bytes of_request = Bytes::mib(512);
+  Bytes at_work = Bytes::gib(1);
+};
 
 // "/v2/systemsharedmemory/..." and "/v2/cudasharedmemory/...".
 bool is_shared_memory_path(std::string_view path);
@@ -37,13 +39,14 @@ class SharedMemoryFrontend {
     const AccessService& access;
     BodyCollector& bodies;
     objects::Disk offload;
+    inference::SharedMemoryRegions* regions;  // null: there are none
   };
-  // Without owners nothing is registered. `folder` is another than /dev/shm in tests.
+  // Without owners nothing is registered. `most` is another in tests.
   SharedMemoryFrontend(std::vector<SharedMemoryOwner> owners, Dependencies dependencies,
-                       std::string folder = "/dev/shm")
-      : owners_(std::move(owners)), uses_(std::move(dependencies)), regions_(std::move(folder)) {}
+                       SharedMemoryLimits most = {})
+      : owners_(std::move(owners)), uses_(std::move(dependencies)), most_(most) {}
 
-  bool is_on() const { return !owners_.empty(); }
+  bool is_on() const { return uses_.regions != nullptr && !owners_.empty(); }
   // Of a path with is_shared_memory_path().
   void handle(const Caller& caller, const http::Request& request, http::Responder responder);
 
@@ -70,14 +73,13 @@ class SharedMemoryFrontend {
   void pass_on(const std::shared_ptr<Transfer>& transfer);
   void put_outputs(const std::shared_ptr<Transfer>& transfer, http::Responder client,
                    Result<http::Response> answer);
-  // On another thread if `bytes` are many; false: there is too much to do.
-  bool compute(size_t bytes, std::function<void()> work, std::function<void()> then) const;
 
   const std::vector<SharedMemoryOwner> owners_;
   const Dependencies uses_;
-  inference::SharedMemoryRegions regions_;
-  // Bytes of tensors that transfers hold. Shared with them: they may end after this.
-  std::shared_ptr<size_t> at_work_ = std::make_shared<size_t>(0);
+  const SharedMemoryLimits most_;
+  // Bytes of tensors that transfers hold, each until its client is answered. Shared with them: they
+  // may end after this.
+  const std::shared_ptr<size_t> at_work_ = std::make_shared<size_t>(0);
 };
 
 }  // namespace lambent::frontend

@@ -42,7 +42,7 @@ class SharedMemoryFrontendTest : public testing::Test {
     std::ifstream stream(path());
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-  void use(std::vector<SharedMemoryOwner> owners) {
+  void use(std::vector<SharedMemoryOwner> owners, SharedMemoryLimits most = {}) {
     frontend_ = std::make_unique<SharedMemoryFrontend>(
         std::move(owners),
         SharedMemoryFrontend::Dependencies{access_, bodies_,
@@ -52,8 +52,9 @@ class SharedMemoryFrontendTest : public testing::Test {
                                              work();
                                              then();
                                              return true;
-                                           }},
-        folder_);
+                                           },
+                                           &regions_},
+        most);
   }
 
   http::Response ask(const std::string& method, const std::string& target,
@@ -129,6 +130,7 @@ class SharedMemoryFrontendTest : public testing::Test {
   }
 
   const std::string folder_ = new_folder();
+  inference::SharedMemoryRegions regions_{folder_};
   FakeAccess access_;
   BodyCollector bodies_;
   bool takes_work_ = true;
@@ -165,6 +167,19 @@ TEST_F(SharedMemoryFrontendTest, OtherTenantsSeeNothingAndRegisterOnlyWhatTheyMa
   EXPECT_EQ(regions().size(), 1u);
   EXPECT_TRUE(frontend_->may_name_regions(kTeam, request_for("{}")));
   EXPECT_FALSE(frontend_->may_name_regions(kOther, request_for("{}")));
+}
+
+TEST_F(SharedMemoryFrontendTest, OfATenantThatIsRemovedNothingStays) {
+  ASSERT_EQ(add("r").status, 200);
+  const auto files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = files();
+  regions_.remove_all(kTeam);
+  EXPECT_EQ(regions(), json::array());
+  EXPECT_FALSE(frontend_->may_name_regions(kTeam, request_for("{}")));
+  EXPECT_EQ(files(), before - 1) << "its file is closed";
 }
 
 TEST_F(SharedMemoryFrontendTest, WithoutOwnersNothingIsServed) {
@@ -326,23 +341,49 @@ TEST_F(SharedMemoryFrontendTest, LongCopiesAreMadeElsewhere) {
   EXPECT_EQ(send(request_for(body.dump()))->response->status, 503);
 }
 
-TEST_F(SharedMemoryFrontendTest, WhatIsAtWorkIsBounded) {
-  const uint64_t large = kMostSharedOfRequest.count;
-  std::filesystem::resize_file(path(), large + 1);
-  ASSERT_EQ(add("r", large + 1).status, 200);
-  json body = inference();
-  body["outputs"] = json::array();
-  body["inputs"][0]["parameters"] = place("r", large + 1, 0);
-  EXPECT_THAT(error_of(*send(request_for(body.dump()))->response), HasSubstr("more than 512 MiB"));
-  takes_work_ = false;
-  body["inputs"][0]["parameters"] = place("r", large, 0);
-  // What was refused is counted no longer.
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(send(request_for(body.dump()))->response->status, 503);
+TEST_F(SharedMemoryFrontendTest, WhatOneRequestBringsIsBounded) {
+  use({{.user = geteuid(), .tenant = "team"}}, {.of_request = Bytes(3), .at_work = Bytes(64)});
+  ASSERT_EQ(add("r").status, 200);
+  EXPECT_THAT(error_of(*send(request_for(inference().dump()))->response),
+              HasSubstr("more than 3 B"));
+  EXPECT_FALSE(passed_);
+}
+
+// The tensors lie in the body that was passed on: they are this process's until the answer is made.
+TEST_F(SharedMemoryFrontendTest, WhatIsNotAnsweredYetIsBounded) {
+  use({{.user = geteuid(), .tenant = "team"}}, {.of_request = Bytes(64), .at_work = Bytes(8)});
+  ASSERT_EQ(add("r").status, 200);
+  json without_outputs = inference();
+  without_outputs["outputs"] = json::array();
+  for (const json& body : {without_outputs, inference()}) {
+    for (const bool is_whole : {false, true}) {
+      SCOPED_TRACE(body.dump() + (is_whole ? ", whole" : ""));
+      const auto first = send(request_for(body.dump()), is_whole);
+      http::Responder kept = std::move(*responder_);
+      send(request_for(body.dump()), is_whole);
+      passed_body();
+      const auto refused = send(request_for(body.dump()), is_whole);
+      ASSERT_TRUE(refused->response);
+      EXPECT_EQ(refused->response->status, 503);
+      EXPECT_THAT(error_of(*refused->response), HasSubstr("too much to do at once"));
+
+      kept.send({.status = 500, .headers = {}, .body = ""});
+      EXPECT_EQ(first->response->status, 500);
+      { const http::Responder answered = std::move(kept); }
+      const auto next = send(request_for(body.dump()), is_whole);
+      EXPECT_FALSE(next->response) << "there is room again";
+      responder_.reset();
+    }
   }
-  body["inputs"][0]["parameters"] = place("r", 4, 0);
-  send(request_for(body.dump()));
-  EXPECT_TRUE(passed_);
+}
+
+TEST_F(SharedMemoryFrontendTest, AnAnswerCountsTogetherWithItsRequest) {
+  use({{.user = geteuid(), .tenant = "team"}}, {.of_request = Bytes(64), .at_work = Bytes(64)});
+  ASSERT_EQ(add("r").status, 200);
+  const auto client = send(request_for(inference().dump()));
+  responder_->send(answer_with(std::string(60, 'x')));
+  EXPECT_EQ(client->response->status, 503);
+  EXPECT_THAT(error_of(*client->response), HasSubstr("too many answers for shared memory"));
 }
 
 TEST_F(SharedMemoryFrontendTest, OnlyInferencesOfAKnownLengthAreLookedInto) {

@@ -6,17 +6,10 @@
 #include <utility>
 
 #include "core/http/authority.h"
+#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
-
-constexpr std::string_view kBlanks = " \t";
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 // The elements of all fields of that name, the nearest proxy's first.
 std::vector<std::string_view> nearest_first(const http::Headers& headers, std::string_view name) {

@@ -355,7 +355,7 @@ grpc::StatusCode code_of(int status) {
     case 404:
       return grpc::StatusCode::NOT_FOUND;
     case 409:
-      return grpc::StatusCode::ALREADY_EXISTS;
+      return grpc::StatusCode::ABORTED;
     case 405:
     case 501:
       return grpc::StatusCode::UNIMPLEMENTED;
@@ -363,6 +363,7 @@ grpc::StatusCode code_of(int status) {
       return grpc::StatusCode::FAILED_PRECONDITION;
     case 413:
     case 429:
+    case 507:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
     case 503:
       return grpc::StatusCode::UNAVAILABLE;
@@ -372,6 +373,12 @@ grpc::StatusCode code_of(int status) {
     default:
       return status >= 500 ? grpc::StatusCode::INTERNAL : grpc::StatusCode::INVALID_ARGUMENT;
   }
+}
+
+grpc::StatusCode code_of(ErrorCode code) {
+  // Ours are those of gRPC, but for one more.
+  if (code == ErrorCode::kStorageFull) return grpc::StatusCode::RESOURCE_EXHAUSTED;
+  return static_cast<grpc::StatusCode>(code);
 }
 
 }  // namespace
@@ -471,8 +478,6 @@ grpc::Status status_of(const http::Response& response) {
   return {code_of(response.status), message_of(response)};
 }
 
-grpc::Status status_of(const Error& error) {
-  return {code_of(http_status_of(error.code)), error.message};
-}
+grpc::Status status_of(const Error& error) { return {code_of(error.code), error.message}; }
 
 }  // namespace lambent::grpc_inference

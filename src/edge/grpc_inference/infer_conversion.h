@@ -36,7 +36,8 @@ Result<http::Request> infer_request(const ::inference::ModelInferRequest& reques
 Result<::inference::ModelInferResponse> infer_response(
     const http::Response& response, const ::inference::ModelInferRequest& request);
 
-// What gRPC says of an answer that is no success, with the text under "error"; OK below 300.
+// What gRPC says of an answer that is no success, with the text under "error"; OK below 300. A 409
+// is ABORTED, after which the same again may do; who asks to make something knows that it is there.
 grpc::Status status_of(const http::Response& response);
 grpc::Status status_of(const Error& error);
 

@@ -218,6 +218,20 @@ TEST(InferConversion, WhatIsNoAnswerOfTheProtocolIsTheModelsFault) {
   }
 }
 
+TEST(InferConversion, ErrorsKeepTheirCodes) {
+  const std::pair<ErrorCode, grpc::StatusCode> kCodes[] = {
+      {ErrorCode::kCancelled, grpc::StatusCode::CANCELLED},
+      {ErrorCode::kAlreadyExists, grpc::StatusCode::ALREADY_EXISTS},
+      {ErrorCode::kAborted, grpc::StatusCode::ABORTED},
+      {ErrorCode::kOutOfRange, grpc::StatusCode::OUT_OF_RANGE},
+      {ErrorCode::kDataLoss, grpc::StatusCode::DATA_LOSS},
+      {ErrorCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED},
+      {ErrorCode::kStorageFull, grpc::StatusCode::RESOURCE_EXHAUSTED}};
+  for (const auto& [ours, theirs] : kCodes) {
+    EXPECT_EQ(status_of(Error{ours, "why"}).error_code(), theirs) << name_of(ours);
+  }
+}
+
 TEST(InferConversion, StatusesAreThoseOfGrpc) {
   const auto code = [](int status) {
     return status_of(http::Response{.status = status, .body = R"({"error": "why"})"}).error_code();
@@ -226,6 +240,8 @@ TEST(InferConversion, StatusesAreThoseOfGrpc) {
   EXPECT_EQ(code(400), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(code(401), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(code(404), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(code(409), grpc::StatusCode::ABORTED) << "a function that changes right now";
+  EXPECT_EQ(code(507), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(code(413), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(code(429), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(code(501), grpc::StatusCode::UNIMPLEMENTED);

@@ -214,7 +214,9 @@ Status InferenceService::SystemSharedMemoryRegister(
   auto made = register_request(*request);
   if (!made.ok()) return status_of(made.error());
   http::Response answer;
-  return ask(worker_, *context, *std::move(made), answer);
+  const Status status = ask(worker_, *context, *std::move(made), answer);
+  if (answer.status != 409) return status;
+  return {grpc::StatusCode::ALREADY_EXISTS, status.error_message()};
 }
 
 Status InferenceService::SystemSharedMemoryUnregister(

@@ -10,6 +10,9 @@
 
 namespace lambent::model_files {
 
+// Whether a file is called as models are: "model.onnx".
+constexpr bool is_onnx_name(std::string_view name) { return name.ends_with(".onnx"); }
+
 // Of one model.
 constexpr size_t kMostExternalFiles = 1'000;
 

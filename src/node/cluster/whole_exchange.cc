@@ -47,11 +47,6 @@ void WholeExchange::on_disconnect(std::function<void()> callback) {
   client_->on_disconnect(std::move(callback));
 }
 
-void WholeExchange::receive(Sink sink) {
-  if (!body_->empty()) sink.on_bytes(*body_);
-  sink.on_end();
-}
-
 void WholeExchange::start(http::Response head, std::optional<uint64_t> size) {
   kept_status_ = keeps_ && keeps_(head) ? head.status : 0;
   if (kept()) return;

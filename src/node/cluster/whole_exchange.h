@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/http/exchange.h"
+#include "core/http/replayed_body.h"
 #include "core/http/server.h"
 #include "core/http/streamed_exchange.h"
 
@@ -35,8 +36,8 @@ class WholeExchange final : public http::Responder::Exchange, public http::Strea
   http::StreamedExchange* stream() override { return this; }
   void abandon() override {}
 
-  void receive(Sink sink) override;
-  void hold(bool) override {}
+  void receive(Sink sink) override { body_.receive(std::move(sink)); }
+  void hold(bool held) override { body_.hold(held); }
   void start(http::Response head, std::optional<uint64_t> size) override;
   // A whole request asks for no other protocol.
   void switch_protocols(http::Response) override {}
@@ -45,7 +46,7 @@ class WholeExchange final : public http::Responder::Exchange, public http::Strea
   void finish() override;
 
  private:
-  const std::shared_ptr<const std::string> body_;
+  http::ReplayedBody body_;
   const std::shared_ptr<http::Responder> client_;
   const std::function<bool(const http::Response&)> keeps_;
   std::optional<http::Response> collected_;  // of an answer whose size is known

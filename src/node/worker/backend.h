@@ -106,10 +106,6 @@ struct BackendStart {
   std::vector<DeviceId> beside = {};  // the other devices of one that takes several
 };
 
-// Whether to read what memory of the host each sandbox uses, which is a system call or two for
-// each: not for a list of functions.
-enum class Metering { kNone, kMemory };
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -141,7 +137,9 @@ class Backend {
   // What this invocation of it, or its oldest, printed and allocated until now; for one that is
   // completed before it ended.
   virtual RunReport partial_report(SandboxId sandbox, InvocationId invocation) = 0;
-  virtual std::vector<SandboxStatus> status(Metering metering) const = 0;
+  // Of one tenant; nothing: of all.
+  virtual std::vector<SandboxStatus> status(Metering metering,
+                                            std::optional<TenantId> tenant) const = 0;
 };
 
 // Gives the processes of a sandbox their turns on a device's link and their leases of host memory.

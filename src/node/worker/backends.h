@@ -2,6 +2,9 @@
 // on the loop thread.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,9 +24,11 @@ class Backends {
   // The one that runs this sandbox; one that has ended is in none, and any backend ignores it.
   Backend& of(SandboxId sandbox) { return executors_.has(sandbox) ? executors_ : sandboxes_; }
 
-  std::vector<SandboxStatus> status(Metering metering) const {
-    std::vector<SandboxStatus> all = sandboxes_.status(metering);
-    for (SandboxStatus& instance : executors_.status(metering)) all.push_back(std::move(instance));
+  std::vector<SandboxStatus> status(Metering metering,
+                                    std::optional<TenantId> tenant = std::nullopt) const {
+    std::vector<SandboxStatus> all = sandboxes_.status(metering, tenant);
+    std::vector<SandboxStatus> instances = executors_.status(metering, tenant);
+    std::ranges::move(instances, std::back_inserter(all));
     return all;
   }
 

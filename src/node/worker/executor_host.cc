@@ -355,9 +355,10 @@ RunReport ExecutorHost::partial_report(SandboxId id, InvocationId) {
   return report;
 }
 
-std::vector<SandboxStatus> ExecutorHost::status(Metering) const {
+std::vector<SandboxStatus> ExecutorHost::status(Metering, std::optional<TenantId> tenant) const {
   std::vector<SandboxStatus> all;
   for (const auto& [id, instance] : instances_.all()) {
+    if (tenant && instance->spec.name.tenant != *tenant) continue;
     SandboxStatus status;
     status.id = id;
     status.function = instance->spec.name;

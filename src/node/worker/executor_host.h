@@ -77,7 +77,8 @@ class ExecutorHost final : public Backend {
   // that run there: they start again.
   void stop(SandboxId instance, Error error, std::string error_type) override;
   RunReport partial_report(SandboxId instance, InvocationId) override;
-  std::vector<SandboxStatus> status(Metering metering) const override;
+  std::vector<SandboxStatus> status(Metering metering,
+                                    std::optional<TenantId> tenant) const override;
 
   // What executors take of devices beside what functions were promised.
   ExecutorMemoryUse& memory_use() { return memory_use_; }

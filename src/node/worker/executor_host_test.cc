@@ -25,10 +25,12 @@ TEST_F(ExecutorHostTest, AFunctionGetsAnInstanceWithItsFiles) {
   EXPECT_EQ(pread(fds[1].get(), content, 8, 0), 8);
   EXPECT_EQ(std::string(content, 8), "12345678");
   EXPECT_THAT(readies, IsEmpty());
-  EXPECT_EQ(host->status(Metering::kMemory)[0].state, "starting");
+  EXPECT_EQ(host->status(Metering::kMemory, std::nullopt)[0].state, "starting");
   launcher.latest().say(protocol::InstanceReady{SandboxId(1), milliseconds(1)});
   ASSERT_TRUE(turn_until(loop, [&] { return !readies.empty(); }));
-  EXPECT_EQ(host->status(Metering::kMemory)[0].state, "idle");
+  EXPECT_EQ(host->status(Metering::kMemory, std::nullopt)[0].state, "idle");
+  EXPECT_THAT(host->status(Metering::kNone, spec.name.tenant), SizeIs(1));
+  EXPECT_THAT(host->status(Metering::kNone, TenantId(77)), IsEmpty());
 }
 
 TEST_F(ExecutorHostTest, FunctionsOfOneTenantShareAnExecutorOnADevice) {
@@ -215,7 +217,7 @@ TEST_F(ExecutorHostTest, AClientsMistakeIsItsAnswerAndTheInstanceGoesOn) {
   EXPECT_FALSE(answers[0].succeeded);
   EXPECT_EQ(answers[0].error_type, "Request.Invalid");
   EXPECT_THAT(answers[0].payload, HasSubstr("inputs[0].shape is [2], not [3]"));
-  EXPECT_EQ(host->status(Metering::kMemory)[0].state, "idle");
+  EXPECT_EQ(host->status(Metering::kMemory, std::nullopt)[0].state, "idle");
 }
 
 TEST_F(ExecutorHostTest, WhatHappenedToAnInputIsSaidByTheErrorsType) {

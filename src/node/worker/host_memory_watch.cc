@@ -27,7 +27,7 @@ void HostMemoryWatch::look() {
   const scheduling::Fleet& fleet = dispatcher_.host_fleet();
   std::vector<scheduling::MeasuredSandbox> measured;
   Bytes held;
-  for (const SandboxStatus& status : sandboxes_.status(Metering::kMemory)) {
+  for (const SandboxStatus& status : sandboxes_.status(Metering::kMemory, std::nullopt)) {
     const auto slot = fleet.find(status.id);
     // What one that ends holds comes free without more.
     if (!slot || fleet.sandbox(*slot).state == scheduling::SandboxState::kStopping) continue;

@@ -788,9 +788,11 @@ RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   return report;
 }
 
-std::vector<SandboxStatus> SandboxHost::status(Metering metering) const {
+std::vector<SandboxStatus> SandboxHost::status(Metering metering,
+                                               std::optional<TenantId> tenant) const {
   std::vector<SandboxStatus> all;
   for (const auto& [id, sandbox] : sandboxes_) {
+    if (tenant && sandbox->spec.name.tenant != *tenant) continue;
     SandboxStatus status;
     status.id = id;
     status.function = sandbox->spec.name;

@@ -75,7 +75,8 @@ class SandboxHost final : public Backend {
   void end(SandboxId sandbox, Duration grace, Error error, std::string error_type) override;
   void abandon(SandboxId sandbox, InvocationId invocation) override;
   RunReport partial_report(SandboxId sandbox, InvocationId invocation) override;
-  std::vector<SandboxStatus> status(Metering metering) const override;
+  std::vector<SandboxStatus> status(Metering metering,
+                                    std::optional<TenantId> tenant) const override;
   // Goes on with a sandbox that the program before this one left on these devices, if one of the
   // function is there that was started by a plan with this digest.
   std::optional<KeptOnDevices> adopt_on_devices(BackendStart start, std::string plan,

@@ -17,6 +17,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 constexpr SandboxId kSandbox{7};
 constexpr InvocationId kInvocation{1, 2};
@@ -144,6 +145,14 @@ TEST_F(SandboxHostTest, ANoisySandboxGetsOnlyItsShareOfATurn) {
   EXPECT_GT(printed - before, 0U);
 }
 
+TEST_F(SandboxHostTest, StatusIsOfTheTenantThatIsAskedFor) {
+  start_working();
+  const auto all = host->status(Metering::kNone, std::nullopt);
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(host->status(Metering::kNone, all[0].function.tenant), SizeIs(1));
+  EXPECT_THAT(host->status(Metering::kNone, TenantId(77)), IsEmpty());
+}
+
 TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   start_working();
   host->stop(kSandbox, Error{ErrorCode::kDeadlineExceeded, "Task timed out after 3.00 seconds"},
@@ -154,7 +163,7 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
   EXPECT_THAT(ends[0].payload, HasSubstr("Task timed out after 3.00 seconds"));
   EXPECT_THAT(ends[0].log_tail, EndsWith("END RequestId: " + to_string(kInvocation) + "\n"));
-  EXPECT_THAT(host->status(Metering::kMemory), IsEmpty());
+  EXPECT_THAT(host->status(Metering::kMemory, std::nullopt), IsEmpty());
 }
 
 TEST_F(SandboxHostTest, ARuntimeThatStaysAwayAfterARefusedAnswerGivesWayToAnother) {

@@ -37,7 +37,7 @@ std::function<void(const FunctionName&, uint64_t)> network_refusals(
 
 // Beside the sandboxes of which SandboxHost tells: their contexts are the executors'.
 void tell_what_ends(const ExecutorHost& executors, LogSink& log) {
-  const size_t instances = executors.status(Metering::kNone).size();
+  const size_t instances = executors.status(Metering::kNone, std::nullopt).size();
   if (instances == 0) return;
   log.info("kernel_instances_not_kept", {{"instances", static_cast<int64_t>(instances)},
                                          {"why", "executors end with the program"}});
@@ -418,8 +418,8 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant, const std::
 
 FunctionTotals Worker::function_totals(TenantId tenant) const { return functions_.totals(tenant); }
 
-std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
-  return status_.sandboxes(tenant);
+std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant, Metering metering) const {
+  return status_.sandboxes(metering, tenant);
 }
 
 Result<InvocationService::LogChunk> Worker::read_log(const FunctionName& name,

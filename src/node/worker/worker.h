@@ -169,7 +169,7 @@ class Worker final : public InvocationService {
   std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
                                               size_t limit) const override;
   FunctionTotals function_totals(TenantId tenant) const override;
-  std::vector<SandboxStatus> sandbox_status(TenantId tenant) const override;
+  std::vector<SandboxStatus> sandbox_status(TenantId tenant, Metering metering) const override;
   Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override;
 
  private:

@@ -57,8 +57,8 @@ std::vector<FunctionStatus> WorkerStatus::functions(TenantId tenant, const std::
                                                     size_t limit) const {
   std::vector<FunctionStatus> all;
   std::unordered_map<std::string, uint64_t> sandboxes;
-  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kNone)) {
-    if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
+  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kNone, tenant)) {
+    ++sandboxes[sandbox.function.name];
   }
   for (FunctionSpec& spec : uses_.functions.list(tenant, after, limit)) {
     FunctionStatus& status = all.emplace_back();
@@ -104,14 +104,9 @@ WorkerStatus::Counts WorkerStatus::counts(const FunctionSpec& spec) const {
   return counted;
 }
 
-std::vector<SandboxStatus> WorkerStatus::sandboxes(TenantId tenant) const {
-  std::vector<SandboxStatus> all = sandboxes();
-  std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
-  return all;
-}
-
-std::vector<SandboxStatus> WorkerStatus::sandboxes() const {
-  std::vector<SandboxStatus> all = uses_.backends.status(Metering::kMemory);
+std::vector<SandboxStatus> WorkerStatus::sandboxes(Metering metering,
+                                                   std::optional<TenantId> tenant) const {
+  std::vector<SandboxStatus> all = uses_.backends.status(metering, tenant);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   const scheduling::Fleet& fleet = uses_.dispatcher.fleet();
   for (SandboxStatus& each : all) {

@@ -2,6 +2,7 @@
 // why an invocation waits, devices, gauges. Changes nothing. Used by Worker on the loop thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,8 @@ class WorkerStatus {
 
   std::vector<FunctionStatus> functions(TenantId tenant, const std::string& after,
                                         size_t limit) const;
-  // Of all tenants, or of one.
-  std::vector<SandboxStatus> sandboxes() const;
-  std::vector<SandboxStatus> sandboxes(TenantId tenant) const;
+  // Of one tenant; nothing: of all.
+  std::vector<SandboxStatus> sandboxes(Metering metering, std::optional<TenantId> tenant) const;
   // Of all tenants: invocations that run or wait.
   uint64_t invocations() const;
   struct Counts {

@@ -21,7 +21,7 @@ TEST_F(WorkerTest, TheFirstInvocationStartsASandboxAndTheNextFindsItWarm) {
   EXPECT_EQ(warm.payload, "2");
   EXPECT_EQ(warm.start, StartClass::kWarm);
   EXPECT_EQ(launcher.plans.size(), 1U);
-  const auto status = worker->sandbox_status(kDefaultTenant);
+  const auto status = worker->sandbox_status(kDefaultTenant, Metering::kMemory);
   ASSERT_EQ(status.size(), 1U);
   EXPECT_EQ(status[0].state, "idle");
   EXPECT_EQ(status[0].invocations, 2U);

@@ -36,6 +36,7 @@ class FakeService final : public InvocationService {
   std::map<InvocationId, std::optional<InvocationResult>> results;
   std::map<std::string, std::string> logs;
   std::vector<SandboxStatus> sandboxes;
+  mutable size_t memory_readings = 0;  // of all of them
   std::optional<Error> failure;  // of everything that changes a function
 
   void submit(InvocationRequest request, Callback<InvocationResult> done) override {
@@ -111,7 +112,10 @@ class FakeService final : public InvocationService {
     }
     return statuses;
   }
-  std::vector<SandboxStatus> sandbox_status(TenantId) const override { return sandboxes; }
+  std::vector<SandboxStatus> sandbox_status(TenantId, Metering metering) const override {
+    if (metering == Metering::kMemory) ++memory_readings;
+    return sandboxes;
+  }
   Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override {
     const auto found = logs.find(name.name);
     if (found == logs.end()) return no_such_function(name);
