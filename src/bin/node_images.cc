@@ -71,7 +71,9 @@ void NodeImages::bring(const std::string& digest, Done done) {
   coming->second.waiting.push_back(std::move(done));
   if (!is_new) return;
   Coming& image = coming->second;
-  image.problem = {ErrorCode::kNotFound, "no other node has it"};
+  // Deploying it again changes nothing that this node would hear of.
+  image.problem = {ErrorCode::kUnavailable,
+                   "no other node has its layout; deploy the function again"};
   // The first one last here: they are taken from the end.
   for (const auto& other : node_->others()) {
     if (other.node != node_->home()) image.nodes.push_back(other.node);
@@ -125,8 +127,12 @@ void NodeImages::ended(const std::string& name, const Result<void>& result) {
     return settle(name, copies_->mounted_folder(kDefaultTenant, name));
   }
   log_.warning("image_not_fetched", {{"image", name}, {"error", to_string(result.error())}});
-  // That a node does not have it is no problem of its own.
-  if (result.error().code != ErrorCode::kNotFound) image.problem = result.error();
+  // That a node does not have it is no problem of its own. What came altered may come right.
+  const Error& error = result.error();
+  if (error.code != ErrorCode::kNotFound) {
+    image.problem = {is_retryable(error.code) ? error.code : ErrorCode::kUnavailable,
+                     error.message};
+  }
   ask_next(name);
 }
 

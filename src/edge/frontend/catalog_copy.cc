@@ -16,7 +16,7 @@ constexpr char kLayerMounts[] = "LayerMounts";
 constexpr char kImageCommand[] = "ImageCommand";
 
 // As it is asked for, and all that may stand there beside the image.
-void describe_image(const FunctionSpec& spec, nlohmann::json& copy) {
+void add_image(const FunctionSpec& spec, nlohmann::json& copy) {
   copy.erase("ImageConfigResponse");
   const auto command = parse_image_command(spec.handler);
   copy["PackageType"] = "Image";
@@ -24,7 +24,7 @@ void describe_image(const FunctionSpec& spec, nlohmann::json& copy) {
   copy[kImageCommand] = spec.handler;
 }
 
-Result<void> read_image(const nlohmann::json& copy, FunctionSpec& spec) {
+Result<void> take_image(const nlohmann::json& copy, FunctionSpec& spec) {
   if (!runs_image(spec)) return {};
   ASSIGN_OR_RETURN(const std::string line, read_string(copy, kImageCommand));
   ASSIGN_OR_RETURN(const ImageCommand command, parse_image_command(line));
@@ -44,7 +44,7 @@ nlohmann::json copy_of(const FunctionSpec& spec) {
   }
   copy["Tags"] = spec.tags;
   copy["CodeSha256"] = spec.code_sha256;
-  if (runs_image(spec)) describe_image(spec, copy);
+  if (runs_image(spec)) add_image(spec, copy);
   // What its layers were composed to; a tag says which they are.
   Mounts layers;
   std::ranges::copy_if(spec.mounts, std::back_inserter(layers), is_of_layers);
@@ -99,7 +99,7 @@ Result<FunctionSpec> read_copy(const nlohmann::json& copy, TenantId tenant) {
   }
   ASSIGN_OR_RETURN(FunctionSpec spec, read_new_function(copy, tenant));
   ASSIGN_OR_RETURN(spec.code_sha256, read_string(copy, "CodeSha256"));
-  RETURN_IF_ERROR(read_image(copy, spec));
+  RETURN_IF_ERROR(take_image(copy, spec));
   if (!copy.contains(kLayerMounts)) return spec;
   ASSIGN_OR_RETURN(const std::string text, read_string(copy, kLayerMounts));
   ASSIGN_OR_RETURN(const Mounts layers, parse_mounts(text));
