@@ -347,10 +347,13 @@ class Layers(VolumesOfACluster):
         self.assertIn(b"--volume-copies", caught.exception.body)
         self.assertEqual(self.composed(cluster, "b"), first)
         self.assertEqual(cluster["b"].invoke("has-one").json[0], "one")
-        # Its sandbox ends.
         cluster["b"].tag("has-one", {"lambent:keep-alive": "1"})
-        cluster["b"].invoke("has-one")
-        cluster.wait_for(lambda: cluster["b"].sandboxes() == [])
+
+        def its_sandbox_ends():
+            cluster["b"].invoke("has-one")  # of the new revision, once b has it
+            time.sleep(2)
+            return cluster["b"].sandboxes() == []
+        cluster.wait_for(its_sandbox_ends, 30)
         self.assertEqual(cluster["b"].invoke("has-two").json[0], "two")
         cluster.wait_for(lambda: len(self.composed(cluster, "b")) == 1)
         self.assertNotEqual(self.composed(cluster, "b"), first)
