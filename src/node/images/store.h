@@ -69,8 +69,8 @@ struct ImageAccess {
 
 // How images that lie on other nodes of the cluster come here.
 struct ImageSource {
-  // The folder with the layout that another node has of it. NOT_FOUND: none has; UNAVAILABLE: one
-  // of them does not answer; RESOURCE_EXHAUSTED: the disk.
+  // The folder with the layout that another node has of it. UNAVAILABLE: none that answers has;
+  // RESOURCE_EXHAUSTED: the disk.
   std::function<void(const std::string& digest, std::function<void(Result<std::string>)>)> bring;
   // It is not needed any more.
   std::function<void(const std::string& digest)> release;
