@@ -53,7 +53,7 @@ module(catalog          DEPENDS base domain LINKS ${LAMBENT_SQLITE} m ${CMAKE_DL
 module(objects          DEPENDS base domain protocol loop LINKS ${LAMBENT_ZLIB})
 module(tenants          DEPENDS base domain crypto catalog access)
 module(environments     DEPENDS base domain crypto loop sandbox)
-module(images           DEPENDS base domain archive loop sandbox environments)
+module(images           DEPENDS base domain crypto archive loop sandbox environments)
 module(runtime_api      DEPENDS base domain loop http)
 module(http_relay       DEPENDS base domain loop http)
 module(cluster          DEPENDS base domain crypto loop http routing access http_relay)

@@ -50,6 +50,7 @@ Result<std::unique_ptr<images::ImageStore>> open_images(const WorkerConfig& conf
   options.variables = proxy_variables();
   options.most = config.images_size;
   options.timeout = config.environment_timeout;
+  options.keeps_layouts = !config.cluster_key.empty();
   if (!config.registry_auth.empty()) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(config.registry_auth, error)) {

@@ -549,7 +549,9 @@ frontend::Router::Services services_of(worker::Worker& worker, worker::KernelGra
           cluster == nullptr ? nullptr : &cluster->node(),
           &volumes.layers(),
           &graphs,
-          &shared_memory};
+          &shared_memory,
+          &volumes.shared(),
+          &volumes.images().shared()};
 }
 
 // What functions need beside their code.
@@ -627,7 +629,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   loop::WorkThread environment_files(loop);
   ASSIGN_OR_RETURN(const Builds builds, open_builds(config, installation, loop, log,
                                                     environment_files, options.sandboxes));
-  ASSIGN_OR_RETURN(const auto volumes, NodeVolumes::open(config, loop, log, options));
+  ASSIGN_OR_RETURN(auto volumes, NodeVolumes::open(config, loop, log, options, *builds.images));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
        watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get(),

@@ -250,6 +250,7 @@ void NodeCluster::copy_volumes(const Dependencies& uses) {
             node.ask_home(std::move(target), kVolumeTimeout, std::move(done));
           }});
   volumes_->copies().set_source(peer_volumes_.get());
+  volumes_->images().connect(node, uses.access, uses.disk);
 }
 
 NodeCluster::~NodeCluster() {

@@ -5,6 +5,7 @@
 #include "bin/node_cluster.h"
 #include "core/base/fd.h"
 #include "core/crypto/crypto.h"
+#include "core/domain/image_function.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/catalog_copy.h"
@@ -49,6 +50,11 @@ std::string text_of(const catalog::SharedContents& contents) {
 
 std::string digest_of(const FunctionSpec& spec) {
   return frontend::digest_of_copy(frontend::copy_of(spec));
+}
+
+// By which its package is kept there. Images have none: nodes have them from each other.
+std::string package_of(const FunctionSpec& spec) {
+  return runs_image(spec) ? "" : spec.code_sha256;
 }
 
 // As all nodes keep a function, version or alias under that name.
@@ -214,7 +220,7 @@ void NodeSharedCatalog::read_contents(uint64_t known,
 
 void NodeSharedCatalog::put(const FunctionSpec& spec, const FunctionSpec* before, Done done) {
   catalog::SharedFunction function = row_of(access_->tenant_name(spec.name.tenant), spec.name.name,
-                                            spec.code_sha256, frontend::copy_of(spec));
+                                            package_of(spec), frontend::copy_of(spec));
   std::optional<catalog::Expected> expected = catalog::Expected{};
   // One that this node had before it joined is new to the others.
   if (before != nullptr) expected = {.digest = digest_of(*before), .or_nothing = true};
@@ -252,7 +258,7 @@ void NodeSharedCatalog::publish(const Publication& publication,
                                 std::function<void(Result<uint64_t>)> done) {
   const FunctionSpec& version = publication.version;
   const std::string tenant = access_->tenant_name(version.name.tenant);
-  shared_->publish({.version = row_of(tenant, version.name.name, version.code_sha256,
+  shared_->publish({.version = row_of(tenant, version.name.name, package_of(version),
                                       frontend::copy_of(version)),
                     .function_digest = digest_of(publication.function),
                     .number = publication.number,
@@ -289,7 +295,7 @@ catalog::BroughtVersions NodeSharedCatalog::versions_here() const {
       if (!versions.ok() || !aliases.ok()) continue;
       for (const FunctionSpec& each : *versions) {
         brought.all.push_back(
-            row_of(tenant.name, each.name.name, each.code_sha256, frontend::copy_of(each)));
+            row_of(tenant.name, each.name.name, package_of(each), frontend::copy_of(each)));
       }
       for (const Alias& each : *aliases) {
         brought.all.push_back(row_of(tenant.name, name_of(each), "", frontend::copy_of(each)));

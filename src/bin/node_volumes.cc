@@ -3,9 +3,12 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/domain/limits.h"
 
 namespace lambent {
 namespace {
@@ -21,6 +24,17 @@ std::vector<VolumeName> volumes_of(const FunctionSpec& spec) {
     volumes.push_back({spec.name.tenant, mount.volume});
   }
   return volumes;
+}
+
+// What was composed of a function's layers is one volume with several mounts.
+std::optional<VolumeName> layers_of(const FunctionSpec& spec) {
+  const auto mount = std::ranges::find_if(spec.mounts, is_of_layers);
+  if (mount == spec.mounts.end()) return std::nullopt;
+  return VolumeName{spec.name.tenant, mount->volume};
+}
+
+bool is_of_layers(const VolumeName& volume) {
+  return lambent::is_of_layers(Mount{.volume = volume.name, .host = {}, .at = {}});
 }
 
 // Of all mounts, in their order.
@@ -45,11 +59,13 @@ Result<std::vector<std::string>> each_folder(
 
 Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& config,
                                                        loop::EventLoop& loop, LogSink& log,
-                                                       worker::WorkerOptions& options) {
+                                                       worker::WorkerOptions& options,
+                                                       images::ImageStore& images) {
   auto folders =
       volumes::HostFolders::open(config.mount_allow, {config.state_folder, config.run_folder});
   if (!folders.ok()) return folders.error().with_context("--mount-allow");
   std::unique_ptr<NodeVolumes> node(new NodeVolumes(loop, std::move(*folders)));
+  node->in_cluster_ = !config.cluster_key.empty();
   ASSIGN_OR_RETURN(node->store_, volumes::VolumeStore::open(
                                      config.state_folder + "/volumes", loop.clock(), log,
                                      [&thread = node->thread_](auto work, auto completion) {
@@ -59,8 +75,16 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
                                       config.state_folder + "/layers", loop.clock(), log,
                                       [&thread = node->thread_](auto work, auto completion) {
                                         return thread.run(std::move(work), std::move(completion));
-                                      }));
+                                      },
+                                      node->in_cluster_));
+  node->shared_ = std::make_unique<volumes::SharedFiles>(
+      node->store_.get(),
+      [layers = node->layers_.get()](TenantId tenant) { return layers->packages(tenant); },
+      [&thread = node->copying_](auto work, auto completion) {
+        return thread.run(std::move(work), std::move(completion));
+      });
   RETURN_IF_ERROR(node->open_copies(config, log));
+  ASSIGN_OR_RETURN(node->images_, NodeImages::open(config, loop, log, images));
   node->describe(options);
   return node;
 }
@@ -79,13 +103,26 @@ Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) 
                                   .copies = *copied_,
                                   .record = config.state_folder + "/volume_copies.json",
                                   .most = config.volume_copies.value_or(Bytes(UINT64_MAX / 2)),
-                                  .in_cluster = !config.cluster_key.empty(),
+                                  .in_cluster = in_cluster_,
                                   .mounted = [this] { return mounted(); },
                                   .free = [folder]() -> std::optional<Bytes> {
                                     struct statvfs disk {};
                                     if (statvfs(folder.c_str(), &disk) != 0) return std::nullopt;
                                     return Bytes(uint64_t{disk.f_bavail} * disk.f_frsize);
-                                  }});
+                                  },
+                                  .made_of =
+                                      [this](const VolumeName& volume) {
+                                        if (!is_of_layers(volume)) return Bytes();
+                                        return layers_->size_of_copy(volume.tenant, volume.name);
+                                      },
+                                  .removed =
+                                      [this](const VolumeName& volume) {
+                                        if (!is_of_layers(volume)) return;
+                                        // A keeper that lost it does not take it from those that
+                                        // run.
+                                        if (mounted().contains(volume)) return;
+                                        layers_->remove_copy(volume.tenant, volume.name);
+                                      }});
   return {};
 }
 
@@ -122,18 +159,28 @@ Bytes NodeVolumes::used_by(TenantId tenant) const {
 
 Result<std::string> NodeVolumes::folder_of(const FunctionSpec& spec, const Mount& mount) const {
   const TenantId tenant = spec.name.tenant;
-  if (is_of_layers(mount)) return layers_->mounted_folder(tenant, mount);
+  if (is_of_layers(mount)) {
+    copies_->note_use({tenant, mount.volume});
+    return layers_->mounted_folder(tenant, mount);
+  }
   if (!mount.volume.empty()) return copies_->folder({tenant, mount.volume});
   return folders_.resolve(access_ == nullptr ? "" : access_->tenant_name(tenant), mount.host);
 }
 
 Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) {
+  if (!has_layers_of(spec) && copies_->has_keeper()) {
+    bring_layers(*layers_of(spec), [](const Result<void>&) {});
+    return Error{ErrorCode::kUnavailable,
+                 "what its layers show is being brought from another node; try again"};
+  }
   return each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
 }
 
-// A volume may come from another node when it is needed: of it there is no folder here yet.
+// Of files that come from another node when they are needed there is no folder here yet; its keeper
+// has looked at them.
 Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const FunctionSpec& spec) const {
   return each_folder(spec, [&](const Mount& mount) -> Result<std::string> {
+    if (is_of_layers(mount) && copies_->has_keeper() && !has_layers_of(spec)) return std::string();
     if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
     RETURN_IF_ERROR(copies_->can_mount({spec.name.tenant, mount.volume}));
     return std::string();
@@ -143,6 +190,7 @@ Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const Function
 // ---- Files that another node has
 
 bool NodeVolumes::are_here(const FunctionSpec& spec) const {
+  if (in_cluster_ && !has_layers_of(spec)) return false;
   const auto volumes = volumes_of(spec);
   if (volumes.empty()) return true;
   if (!std::ranges::all_of(volumes, [&](const VolumeName& each) { return copies_->is_here(each); }))
@@ -152,11 +200,56 @@ bool NodeVolumes::are_here(const FunctionSpec& spec) const {
 }
 
 void NodeVolumes::bring(const FunctionSpec& spec, std::function<void(Result<void>)> done) {
-  copies_->bring(volumes_of(spec), [this, id = spec.id, revision = spec.revision,
-                                    done = std::move(done)](const Result<void>& result) {
+  auto volumes_came = [this, id = spec.id, revision = spec.revision,
+                       done = std::move(done)](const Result<void>& result) {
     if (result.ok()) asked_for_.note(id, revision);
     done(result);
+  };
+  auto bring_volumes = [this, volumes = volumes_of(spec), volumes_came] {
+    if (volumes.empty()) return volumes_came({});
+    copies_->bring(volumes, volumes_came);
+  };
+  if (has_layers_of(spec)) return bring_volumes();
+  bring_layers(*layers_of(spec), [bring_volumes, volumes_came](const auto& result) {
+    if (!result.ok()) return volumes_came(result);
+    bring_volumes();
   });
+}
+
+bool NodeVolumes::has_layers_of(const FunctionSpec& spec) const {
+  const auto layers = layers_of(spec);
+  return !layers || layers_->is_here(layers->tenant, layers->name);
+}
+
+// Their packages come as a volume does; what sandboxes see is composed of them here.
+void NodeVolumes::bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done) {
+  copies_->bring({layers}, [this, layers, done = std::move(done)](const Result<void>& result) {
+    if (layers_->is_here(layers.tenant, layers.name)) return done({});
+    if (result.ok()) return compose(layers, done);
+    if (result.error().code != ErrorCode::kFailedPrecondition) return done(result.error());
+    done(Error{ErrorCode::kFailedPrecondition,
+               "what its layers show is not on this machine, and no package of them is on the "
+               "first node; publish the layers again, and update the function with them"});
+  });
+}
+
+void NodeVolumes::compose(const VolumeName& layers, const std::function<void(Result<void>)>& done) {
+  const auto folder = copies_->copied_folder(layers);
+  const auto files =
+      copied_->list_files(layers.tenant, layers.name, "", "", limits::kVolumeFilesPerPage);
+  if (!folder.ok() || !files.ok()) {
+    return done(Error{ErrorCode::kUnavailable,
+                      "the packages of its layers made way for others; try again"});
+  }
+  std::vector<std::string> zips;
+  for (const VolumeFile& file : *files) zips.push_back(*folder + "/" + file.path);
+  layers_->compose_copy(
+      layers.tenant, layers.name, std::move(zips),
+      [this, layers](Bytes more) { return copies_->make_room(layers, more); },
+      [this, layers, done](const Result<void>& composed) {
+        if (!composed.ok() && composed.error().code == ErrorCode::kDataLoss) copies_->drop(layers);
+        done(composed);
+      });
 }
 
 std::set<VolumeName> NodeVolumes::mounted() const {
@@ -169,6 +262,7 @@ std::set<VolumeName> NodeVolumes::mounted() const {
     const auto spec = worker_->find_function(sandbox.function);
     if (!spec.ok()) continue;
     for (VolumeName& volume : volumes_of(*spec)) mounted.insert(std::move(volume));
+    if (auto layers = layers_of(*spec)) mounted.insert(*std::move(layers));
   }
   return mounted;
 }
@@ -178,6 +272,9 @@ const std::vector<FunctionName>& NodeVolumes::lacking() {
   lacking_at_ = loop_.now();
   lacking_.clear();
   std::vector<VolumeName> absent = copies_->absent();
+  std::erase_if(absent, [this](const VolumeName& each) {
+    return is_of_layers(each) && layers_->is_here(each.tenant, each.name);
+  });
   if (absent.size() > kMostLacking) absent.resize(kMostLacking);
   for (const VolumeName& volume : absent) {
     for (std::string& name : worker_->deployments().users_of_volume(volume.tenant, volume.name)) {

@@ -1,6 +1,6 @@
 // NodeVolumes: volumes, layers and host folders of this worker, put together: the store with its
-// thread, and what the worker and it ask of each other. Made by the worker's main; on the loop
-// thread.
+// thread, what the worker and it ask of each other, and what other nodes copy, images too. Made by
+// the worker's main; on the loop thread.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bin/node_images.h"
 #include "bin/worker_config.h"
 #include "core/base/log.h"
 #include "core/domain/access_service.h"
@@ -17,6 +18,7 @@
 #include "node/layers/layer_store.h"
 #include "node/volumes/asked_revisions.h"
 #include "node/volumes/host_folders.h"
+#include "node/volumes/shared_files.h"
 #include "node/volumes/volume_copies.h"
 #include "node/volumes/volume_store.h"
 #include "node/worker/worker.h"
@@ -29,9 +31,13 @@ class NodeVolumes {
   // disk; it ends before this. Blocks. Errors of --mount-allow, and of what an earlier worker left.
   static Result<std::unique_ptr<NodeVolumes>> open(const WorkerConfig& config,
                                                    loop::EventLoop& loop, LogSink& log,
-                                                   worker::WorkerOptions& options);
+                                                   worker::WorkerOptions& options,
+                                                   images::ImageStore& images);
 
   volumes::VolumeStore& store() { return *store_; }
+  // What other nodes copy: the volumes, and packages of layers.
+  VolumeReading& shared() { return *shared_; }
+  NodeImages& images() { return *images_; }
   // Of volumes that another node of the cluster keeps.
   volumes::VolumeCopies& copies() { return *copies_; }
   // Functions with mounts whose files are not here; worked out again every few seconds.
@@ -53,6 +59,9 @@ class NodeVolumes {
   Result<std::string> folder_of(const FunctionSpec& spec, const Mount& mount) const;
   bool are_here(const FunctionSpec& spec) const;
   void bring(const FunctionSpec& spec, std::function<void(Result<void>)> done);
+  bool has_layers_of(const FunctionSpec& spec) const;
+  void bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done);
+  void compose(const VolumeName& layers, const std::function<void(Result<void>)>& done);
   std::set<VolumeName> mounted() const;
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
@@ -62,8 +71,11 @@ class NodeVolumes {
   loop::WorkThread thread_;
   loop::WorkThread copying_;  // so that copies do not keep uploads waiting, nor the other way
   const volumes::HostFolders folders_;
+  bool in_cluster_ = false;
   std::unique_ptr<volumes::VolumeStore> store_;
   std::unique_ptr<layers::LayerStore> layers_;
+  std::unique_ptr<volumes::SharedFiles> shared_;
+  std::unique_ptr<NodeImages> images_;
   std::unique_ptr<volumes::VolumeStore> copied_;
   std::unique_ptr<volumes::VolumeCopies> copies_;
   volumes::AskedRevisions asked_for_;

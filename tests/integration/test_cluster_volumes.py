@@ -1,6 +1,8 @@
 """Volumes on several nodes: any node takes them, each brings what its functions mount, and what becomes of that when the way is slow,
 cut or lies, when the disk is too small, and when the node that keeps them is gone."""
+import base64
 import hashlib
+import io
 import json
 import pathlib
 import random
@@ -9,10 +11,11 @@ import sys
 import threading
 import time
 import unittest
+import zipfile
 
 import test_layers as layers
 from cluster_world import SlowLink
-from harness import PREFIX, HttpError
+from harness import PREFIX, HttpError, make_zip
 from tenants import Caller, Operator
 from test_cluster import Cluster
 
@@ -28,6 +31,9 @@ def handler(event, context):
         return hashlib.sha256(file.read()).hexdigest()
 """
 
+READ_LAYER = make_zip({"app.py": "import hashlib, words\ndef handler(event, context):\n"
+                                 "  return [words.WORD, hashlib.sha256(open('/opt/lib/file', 'rb').read()).hexdigest()]"})
+
 
 def sha256(content):
     return hashlib.sha256(content).hexdigest()
@@ -35,6 +41,17 @@ def sha256(content):
 
 def noise(size, seed=1):
     return random.Random(seed).randbytes(size)
+
+
+def zip_with_program():
+    """bin/tool, which may be executed, and a link to it."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, mode, text in (("bin/tool", 0o100755, "#!/bin/sh\necho it ran\n"), ("bin/alias", 0o120777, "tool")):
+            entry = zipfile.ZipInfo(name)
+            entry.create_system, entry.external_attr = 3, mode << 16
+            archive.writestr(entry, text)
+    return content.getvalue()
 
 
 def status_of(call, *arguments, **options):
@@ -222,20 +239,125 @@ class OnThreeNodes(VolumesOfACluster):
         self.assertEqual(self.read(self.cluster, "c", "model").json, sha256(b"one"))
 
 
-class Layers(unittest.TestCase):
-    def test_a_layer_is_published_at_any_node_and_its_functions_run_at_the_first(self):
+class Layers(VolumesOfACluster):
+    """Of a layer comes its zip, and what functions see is made of it on each node."""
+
+    def layered(self, cluster, at="c", content=b"of b"):
+        files = {"python/words.py": "WORD = 'b'", "lib/file": content}
+        self.assertEqual(layers.publish(cluster["b"], "words", files)["Version"], 1)
+        cluster[at].create("layered", READ_LAYER, tags={"lambent:layers": "words:1"})
+
+    def known_at(self, cluster, *nodes):
+        for node in nodes:
+            cluster.wait_for(lambda node=node: cluster[node].request("GET", "/v1/functions").json["functions"] != [])
+
+    def composed(self, cluster, node):
+        return sorted(path.name for path in (pathlib.Path(cluster[node].folder) / "state/layers").glob("*/.composed/*") if path.is_dir())
+
+    def test_a_layer_is_published_at_any_node_and_its_functions_run_at_all(self):
         cluster = Cluster(self, policy="random")
         cluster.wait_until_up()
-        self.assertEqual(layers.publish(cluster["b"], "words", {"python/words.py": "WORD = 'b'", "lib/file": "of b"})["Version"], 1)
-        cluster["c"].create("layered", layers.CODE, tags={"lambent:layers": "words:1"})
-        for node in "abcabc":
-            self.assertEqual(cluster[node].invoke("layered").json, ["b", "of b"])
-        self.assertEqual(cluster.completed("layered", "a"), {"a": 6})
+        self.layered(cluster)
+        self.known_at(cluster, "b", "c")
+        for number in range(30):
+            self.assertEqual(cluster["abc"[number % 3]].invoke("layered").json, ["b", sha256(b"of b")])
+        ran = cluster.completed("layered")
+        self.assertTrue(all(ran.values()), ran)
+        for node in "bc":
+            self.assertEqual(self.counted(cluster, node, 'lambent_volume_fetches_total{outcome="fetched"}'), 1)
+            self.assertEqual(self.composed(cluster, node), self.composed(cluster, "a"))
+        # Versions that go leave their functions what they have, and functions run without the first node, also after kill -9.
+        cluster["c"].request("DELETE", "/2018-10-31/layers/words/versions/1")
         cluster["a"].kill()
-        cluster.wait_for(lambda: cluster.states("b")["a"] == "lost")
+        cluster.wait_for(lambda: all(cluster.states(node)["a"] == "lost" for node in "bc"))
+        for node in "bc":
+            cluster[node].kill()
+            cluster[node].start()
+        for node in "bc":
+            cluster.wait_for(lambda node=node: cluster.states(node)["a"] == "lost")
+            self.assertEqual(cluster[node].invoke("layered").json, ["b", sha256(b"of b")])
+
+    def test_a_call_waits_for_its_layers_and_takes_no_place(self):
+        cluster, link = self.behind_link()
+        content = noise(4 * MIB)
+        self.layered(cluster, "a", content)
+        self.known_at(cluster, "b")
+        self.drain(cluster, "a")
+        link.rate = 4 * MIB
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(cluster["b"].invoke("layered"))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+
+        def live():
+            return [(each["phase"], each["wait_reason"]) for each in cluster["b"].request("GET", "/v1/activity/live").json["invocations"]]
+        cluster.wait_for(lambda: live() == [("queued", "files_coming")] * 3)
+        self.assertEqual(cluster["b"].sandboxes(), [])
+        for thread in threads:
+            thread.join()
+        self.assertEqual([each.json for each in answers], [["b", sha256(content)]] * 3)
+        self.assertLess(link.passed, 7 * MIB, "it came once for all")
+
+    def test_what_was_cut_off_goes_on_and_altered_layers_are_refused(self):
+        cluster, link = self.behind_link()
+        content = noise(12 * MIB)
+        self.layered(cluster, "a", content)
+        self.known_at(cluster, "b")
+        self.drain(cluster, "a")
+        link.cut_after = link.passed + 9 * MIB
         with self.assertRaises(HttpError) as caught:
             cluster["b"].invoke("layered")
         self.assertEqual(caught.exception.status, 503)
+        link.cut_after, link.change = None, (b"PK\x01\x02", b"PK\x01\x03")
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "draining")
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].invoke("layered")
+        self.assertIn(b"other bytes came than were sent", caught.exception.body)
+        self.assertEqual(self.composed(cluster, "b"), [])
+        link.change, before = None, link.passed
+        self.assertEqual(cluster["b"].invoke("layered").json, ["b", sha256(content)])
+        self.assertLess(link.passed - before, 9 * MIB, "what came before the cut did not come again")
+
+    def test_programs_and_links_of_a_layer_stay_what_they_are(self):
+        cluster = Cluster(self, names="ab")
+        cluster.wait_until_up()
+        body = {"Content": {"ZipFile": base64.b64encode(zip_with_program()).decode()}}
+        cluster["b"].request("POST", "/2018-10-31/layers/tools/versions", json.dumps(body))
+        cluster["b"].create_python("runs", "import subprocess\ndef handler(event, context):\n"
+                                   "  return subprocess.check_output(['/opt/bin/alias'], text=True)", tags={"lambent:layers": "tools:1"})
+        self.known_at(cluster, "b")
+        self.drain(cluster, "a")
+        self.assertEqual(cluster["b"].invoke("runs").json, "it ran\n")
+        self.assertEqual(cluster.owner("runs"), "b")
+
+    def test_composed_layers_give_way_unless_a_sandbox_has_them(self):
+        cluster = Cluster(self, names="ab", flags=("--volume-copies", "12M"))
+        cluster.wait_until_up()
+        for name in ("one", "two"):
+            # 2 MiB of zip and 4 of files.
+            layers.publish(cluster["a"], name, {"python/words.py": f"WORD = '{name}'", "lib/file": random.Random(name).randbytes(2 * MIB).hex().encode()})
+            cluster["a"].create(f"has-{name}", READ_LAYER, tags={"lambent:layers": f"{name}:1"})
+        cluster.wait_for(lambda: len(cluster["b"].request("GET", "/v1/functions").json["functions"]) == 2)
+        self.drain(cluster, "a")
+        self.assertEqual(cluster["b"].invoke("has-one").json[0], "one")
+        first = self.composed(cluster, "b")
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].invoke("has-two")
+        self.assertEqual(caught.exception.headers["x-lambent-code"], "RESOURCE_EXHAUSTED")
+        self.assertIn(b"--volume-copies", caught.exception.body)
+        self.assertEqual(self.composed(cluster, "b"), first)
+        self.assertEqual(cluster["b"].invoke("has-one").json[0], "one")
+        cluster["b"].tag("has-one", {"lambent:keep-alive": "1"})
+
+        def its_sandbox_ends():
+            cluster["b"].invoke("has-one")  # of the new revision, once b has it
+            time.sleep(2)
+            return cluster["b"].sandboxes() == []
+        cluster.wait_for(its_sandbox_ends, 30)
+        self.assertEqual(cluster["b"].invoke("has-two").json[0], "two")
+        cluster.wait_for(lambda: len(self.composed(cluster, "b")) == 1)
+        self.assertNotEqual(self.composed(cluster, "b"), first)
+        self.assertLess(self.counted(cluster, "b", "lambent_volume_copies_bytes"), 12 * MIB)
 
 
 class WhereFilesAre(VolumesOfACluster):

@@ -85,18 +85,13 @@ struct RemovedFiles {
   uint64_t files = 0;
 };
 
-class VolumeService {
+// Volumes as they are read.
+class VolumeReading {
  public:
   template <typename T>
   using Callback = std::function<void(Result<T>)>;
 
-  virtual ~VolumeService() = default;
-  // INVALID_ARGUMENT, ALREADY_EXISTS, RESOURCE_EXHAUSTED: too many.
-  virtual void create_volume(TenantId tenant, const std::string& name,
-                             Callback<VolumeStatus> done) = 0;
-  // NOT_FOUND; FAILED_PRECONDITION, naming some, while functions mount it.
-  virtual void remove_volume(TenantId tenant, const std::string& name,
-                             Callback<VolumeStatus> done) = 0;
+  virtual ~VolumeReading() = default;
   // In order of name.
   virtual std::vector<VolumeStatus> list_volumes(TenantId tenant) const = 0;
   // Those whose paths begin with `prefix` and come after `after`, in order, at most `limit`.
@@ -104,6 +99,18 @@ class VolumeService {
                                                      const std::string& prefix,
                                                      const std::string& after,
                                                      size_t limit) const = 0;
+  virtual void open_file(TenantId tenant, const std::string& volume, const std::string& path,
+                         Callback<std::shared_ptr<VolumeDownload>> done) = 0;
+};
+
+class VolumeService : public VolumeReading {
+ public:
+  // INVALID_ARGUMENT, ALREADY_EXISTS, RESOURCE_EXHAUSTED: too many.
+  virtual void create_volume(TenantId tenant, const std::string& name,
+                             Callback<VolumeStatus> done) = 0;
+  // NOT_FOUND; FAILED_PRECONDITION, naming some, while functions mount it.
+  virtual void remove_volume(TenantId tenant, const std::string& name,
+                             Callback<VolumeStatus> done) = 0;
   // A file, or all below a folder. What runs keeps the files that it has open.
   virtual void remove_files(TenantId tenant, const std::string& volume, const std::string& path,
                             Callback<RemovedFiles> done) = 0;
@@ -115,8 +122,6 @@ class VolumeService {
   // file. An upload of the same key that goes on is ended by it.
   virtual void begin_upload(UploadKey key, Bytes offset,
                             Callback<std::shared_ptr<VolumeUpload>> done) = 0;
-  virtual void open_file(TenantId tenant, const std::string& volume, const std::string& path,
-                         Callback<std::shared_ptr<VolumeDownload>> done) = 0;
 };
 
 }  // namespace lambent

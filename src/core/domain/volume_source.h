@@ -20,6 +20,17 @@ struct VolumeName {
   auto operator<=>(const VolumeName&) const = default;
 };
 
+// Files of this node that never change, and that it shows other nodes as a volume of this name
+// beside those of tenants: packages of layers, an image.
+struct SharedFolder {
+  struct File {
+    VolumeFile file;
+    std::string place;  // on the disk
+  };
+  std::string name;
+  std::vector<File> files;
+};
+
 class VolumeSource {
  public:
   template <typename T>

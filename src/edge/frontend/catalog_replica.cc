@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
+#include "core/domain/image_function.h"
 #include "edge/frontend/access_call.h"
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/json_text.h"
@@ -296,7 +297,8 @@ void CatalogReplica::deploy(const Step& step, const json& copy) {
     return apply(step, std::move(change));
   }
   const std::string digest = change.spec.code_sha256;
-  if (digest.empty()) return apply(step, std::move(change));
+  // An image is pulled, or comes from the node that has it, when it is deployed here.
+  if (digest.empty() || runs_image(change.spec)) return apply(step, std::move(change));
   // Shared because callbacks must be copyable.
   auto held = std::make_shared<FunctionChange>(std::move(change));
   uses_.ask_home("/v1/cluster/code?sha256=" + http::percent_encode(digest),

@@ -159,6 +159,10 @@ void ClusterFrontend::handle(const http::Request& request, http::Responder respo
     return function(parts->at(3), parts->at(4), responder);
   }
   if (what == "volumes") return volumes_.handle(request, *parts, std::move(responder));
+  if (what == "images" && parts->size() == 5 && images_) {
+    return images_->handle(kDefaultTenant, parts->at(3), parts->at(4), request,
+                           std::move(responder));
+  }
   if (what == "code" && parts->size() == 3) return code(request, std::move(responder));
   responder.send(no_such_path(path));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/domain/access_service.h"
@@ -30,15 +31,20 @@ class ClusterFrontend {
     InvocationService& functions;
     const VersionService& versions;
     AccessService& access;
-    VolumeService& volumes;
+    VolumeReading& volumes;
     objects::Disk disk;  // for reading packages, and digests
     std::function<std::string()> report = {};
     // The file in which the package with this digest lies.
     std::function<std::string(const std::string& sha256)> package = {};
+    // Images that lie here, by their digests; null: none are told of.
+    VolumeReading* images = nullptr;
   };
   explicit ClusterFrontend(Services services)
       : services_(std::move(services)),
-        volumes_(services_.volumes, services_.access, services_.disk) {}
+        volumes_(services_.volumes, services_.access, services_.disk) {
+    if (services_.images == nullptr) return;
+    images_.emplace(*services_.images, services_.access, services_.disk);
+  }
 
   void handle(const http::Request& request, http::Responder responder);
 
@@ -53,6 +59,7 @@ class ClusterFrontend {
 
   const Services services_;
   ClusterVolumes volumes_;
+  std::optional<ClusterVolumes> images_;
 };
 
 }  // namespace lambent::frontend

@@ -68,8 +68,13 @@ void ClusterVolumes::handle(const http::Request& request, const std::vector<std:
   const auto tenant = parts.size() == 6 ? access_.find_tenant(parts[3])
                                         : Result<Tenant>(Error{ErrorCode::kNotFound, "no path"});
   if (!tenant.ok()) return responder.send(error_response(tenant.error()));
-  if (parts[5] == "files") return files(tenant->id, parts[4], request, responder);
-  if (parts[5] == "content") return content(tenant->id, parts[4], request, std::move(responder));
+  handle(tenant->id, parts[4], parts[5], request, std::move(responder));
+}
+
+void ClusterVolumes::handle(TenantId tenant, const std::string& volume, const std::string& what,
+                            const http::Request& request, http::Responder responder) {
+  if (what == "files") return files(tenant, volume, request, responder);
+  if (what == "content") return content(tenant, volume, request, std::move(responder));
   responder.send(no_such_path(std::string(http::path_of(request.target))));
 }
 

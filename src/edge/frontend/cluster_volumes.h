@@ -1,5 +1,5 @@
-// ClusterVolumes: /v1/cluster/volumes: what a node that keeps volumes tells those that copy them.
-// On the loop thread.
+// ClusterVolumes: /v1/cluster/volumes and /v1/cluster/images: what a node tells those that copy its
+// volumes, packages of layers and images. On the loop thread.
 #pragma once
 
 #include <string>
@@ -15,12 +15,15 @@ namespace lambent::frontend {
 class ClusterVolumes {
  public:
   // Both outlive it; `offload` computes digests.
-  ClusterVolumes(VolumeService& volumes, const AccessService& access, objects::Disk offload)
+  ClusterVolumes(VolumeReading& volumes, const AccessService& access, objects::Disk offload)
       : volumes_(volumes), access_(access), offload_(std::move(offload)) {}
 
   // `parts`: those of the path. GET only.
   void handle(const http::Request& request, const std::vector<std::string>& parts,
               http::Responder responder);
+  // Of one volume: `what` is "files" or "content".
+  void handle(TenantId tenant, const std::string& volume, const std::string& what,
+              const http::Request& request, http::Responder responder);
 
  private:
   void list(const http::Request& request, http::Responder& responder);
@@ -29,7 +32,7 @@ class ClusterVolumes {
   void content(TenantId tenant, const std::string& volume, const http::Request& request,
                http::Responder responder);
 
-  VolumeService& volumes_;
+  VolumeReading& volumes_;
   const AccessService& access_;
   const objects::Disk offload_;
 };

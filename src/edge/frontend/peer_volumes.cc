@@ -31,6 +31,7 @@ struct PeerVolumes::Listing {
 };
 
 std::string PeerVolumes::target_of(const VolumeName& volume, const std::string& what) const {
+  if (uses_.place) return uses_.place(volume) + "/" + what;
   return "/v1/cluster/volumes/" + http::percent_encode(uses_.access.tenant_name(volume.tenant)) +
          "/" + http::percent_encode(volume.name) + "/" + what;
 }

@@ -1,5 +1,5 @@
-// PeerVolumes: the volumes that the cluster's home keeps, read by HTTP from node to node. On the
-// loop thread.
+// PeerVolumes: the volumes that the cluster's home keeps, or what else a node shows as such, read
+// by HTTP from node to node. On the loop thread.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,8 @@ class PeerVolumes final : public VolumeSource {
     std::function<std::string()> keeper;
     // Asks that node; UNAVAILABLE.
     std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask;
+    // Where it tells of one; empty: where it tells of volumes.
+    std::function<std::string(const VolumeName&)> place = {};
   };
   explicit PeerVolumes(Uses uses) : uses_(std::move(uses)) {}
 

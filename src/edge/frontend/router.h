@@ -74,6 +74,9 @@ class Router {
     LayerService* layers = nullptr;        // null: there are no layers
     KernelGraphService* graphs = nullptr;  // null: graphs do not come with requests
     inference::SharedMemoryRegions* shared_memory = nullptr;  // null: none is served
+    // What other nodes copy; null: the volumes, and no images.
+    VolumeReading* shared_files = nullptr;
+    VolumeReading* shared_images = nullptr;
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);

@@ -130,7 +130,7 @@ void ClusterNode::tick() {
   for (const std::string& node : table_.others()) {
     if (std::find(asked_.begin(), asked_.end(), node) != asked_.end()) continue;
     asked_.push_back(node);
-    fetch(node, "/v1/cluster/report", kReportTimeout, [this, node](Result<http::Response> answer) {
+    ask(node, "/v1/cluster/report", kReportTimeout, [this, node](Result<http::Response> answer) {
       std::erase(asked_, node);
       auto report = report_in(answer);
       if (report.ok()) {
@@ -198,8 +198,8 @@ void ClusterNode::take(http::Request& request) {
   NodeCredentials::strip(request);
 }
 
-void ClusterNode::fetch(const std::string& node, std::string target, Duration timeout,
-                        std::function<void(Result<http::Response>)> done) {
+void ClusterNode::ask(const std::string& node, std::string target, Duration timeout,
+                      std::function<void(Result<http::Response>)> done) {
   ask("GET", node, std::move(target), timeout, std::move(done));
 }
 
@@ -233,7 +233,7 @@ void ClusterNode::ask(const std::string& method, const std::string& node, std::s
 
 void ClusterNode::ask_home(std::string target, Duration timeout,
                            std::function<void(Result<http::Response>)> done) {
-  fetch(home(), std::move(target), timeout, std::move(done));
+  ask(home(), std::move(target), timeout, std::move(done));
 }
 
 bool ClusterNode::is_lost(const std::string& node) {

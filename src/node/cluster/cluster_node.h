@@ -102,9 +102,11 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   std::vector<Other> others();
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.
   std::function<void(http::Request&)> signer(std::string tenant) const;
-  // Asks the home as this node itself. UNAVAILABLE.
+  // Asks the home as this node itself, or another one. UNAVAILABLE.
   void ask_home(std::string target, Duration timeout,
                 std::function<void(Result<http::Response>)> done);
+  void ask(const std::string& node, std::string target, Duration timeout,
+           std::function<void(Result<http::Response>)> done);
   std::string own_report_json();
 
  private:
@@ -141,8 +143,6 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void remember(const std::string& repeat_key, const std::string& node);
   void ask(const std::string& method, const std::string& node, std::string target, Duration timeout,
            std::function<void(Result<http::Response>)> done);
-  void fetch(const std::string& node, std::string target, Duration timeout,
-             std::function<void(Result<http::Response>)> done);
   void tick();
   NodeReport own_report() const;
   void refresh_own_report();

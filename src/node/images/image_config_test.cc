@@ -85,6 +85,8 @@ TEST(PullOrderTest, OrdersAndReportsComeBackAsTheyWere) {
                   .proves = true,
                   .reference = "ghcr.io/a/b:1",
                   .local_path = "",
+                  .is_copy = true,
+                  .keeps_layout = true,
                   .plain_http = true,
                   .variables = {"HTTPS_PROXY=http://proxy"},
                   .most = Bytes::gib(1),

@@ -32,6 +32,8 @@ std::string to_json(const PullOrder& order) {
                        {"proves", order.proves},
                        {"reference", order.reference},
                        {"local_path", order.local_path},
+                       {"is_copy", order.is_copy},
+                       {"keeps_layout", order.keeps_layout},
                        {"plain_http", order.plain_http},
                        {"variables", order.variables},
                        {"most_bytes", order.most.count},
@@ -51,6 +53,8 @@ Result<PullOrder> parse_pull_order(std::string_view text) {
   reader.read("proves", order.proves);
   reader.read("reference", order.reference);
   reader.read("local_path", order.local_path);
+  reader.read("is_copy", order.is_copy);
+  reader.read("keeps_layout", order.keeps_layout);
   reader.read("plain_http", order.plain_http);
   reader.read("variables", order.variables);
   reader.read("most_bytes", order.most.count);

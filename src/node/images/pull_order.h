@@ -18,11 +18,13 @@ struct PullOrder {
   std::string work;    // names the folder of this pull in work/
   std::string skopeo;  // the programs
   std::string umoci;
-  std::string auth_file;   // of registries, in the form of containers-auth.json(5); empty: none
-  std::string auth;        // instead of it: what such a file has, of a tenant
-  bool proves = false;     // whether they may have it is asked, also of an image that is here
-  std::string reference;   // as text_of(ImageReference) writes it
-  std::string local_path;  // of the host, without links; empty: it is a registry's
+  std::string auth_file;      // of registries, in the form of containers-auth.json(5); empty: none
+  std::string auth;           // instead of it: what such a file has, of a tenant
+  bool proves = false;        // whether they may have it is asked, also of an image that is here
+  std::string reference;      // as text_of(ImageReference) writes it
+  std::string local_path;     // of the host, without links; empty: it is a registry's
+  bool is_copy = false;       // local_path has the layout that another node kept of it
+  bool keeps_layout = false;  // for other nodes
   bool plain_http = false;
   std::vector<std::string> variables;  // "NAME=VALUE": the node's proxies
   Bytes most;

@@ -30,7 +30,6 @@ constexpr char kWorkInside[] = "/opt/lambent/work";
 constexpr char kSourceInside[] = "/opt/lambent/source";
 constexpr char kSkopeoInside[] = "/opt/lambent/skopeo";
 constexpr char kUmociInside[] = "/opt/lambent/umoci";
-constexpr char kLayoutFolder[] = "layout";
 constexpr size_t kMostJson = 4 << 20;
 constexpr size_t kMostAuth = 1 << 20;
 constexpr size_t kMostPasswd = 1 << 20;
@@ -60,15 +59,17 @@ class Pull {
     RETURN_IF_ERROR(make_folders());
     PulledImage image;
     image.digest = reference_.digest;
-    if (image.digest.empty() || reference_.is_local() || order_.proves) {
+    if (image.digest.empty() || (reference_.is_local() && !is_converted_copy()) || order_.proves) {
       tell_("resolving " + order_.reference);
       ASSIGN_OR_RETURN(image.digest, resolve());
     }
     const std::string ready = order_.folder + "/" + kReadyFolder + "/" + key_of(image.digest);
     const auto report = read_file(ready + "/" + kReportFile, kMostJson);
-    if (report.ok()) return parse_pulled_image(*report);
+    const bool lacks_layout = order_.keeps_layout && !fs::exists(ready + "/" + kLayoutFolder);
+    if (report.ok() && !lacks_layout) return parse_pulled_image(*report);
     tell_("pulling " + order_.reference);
     RETURN_IF_ERROR(copy(image.digest));
+    if (report.ok()) return add_layout(*report, ready);
     ASSIGN_OR_RETURN(image.config, read_config());
     RETURN_IF_ERROR(check_machine(image.config));
     tell_("unpacking " + order_.reference);
@@ -78,6 +79,7 @@ class Pull {
     ASSIGN_OR_RETURN(image.user, find_user(image.config.user, passwd.ok() ? *passwd : ""));
     image.c_library = c_library_of(root);
     image.size = environments::size_on_disk(root);
+    if (order_.keeps_layout) image.size += environments::size_on_disk(layout());
     RETURN_IF_ERROR(finish(image, ready));
     return image;
   }
@@ -92,6 +94,26 @@ class Pull {
     if (error) return Error{ErrorCode::kInternal, "create " + work_ + ": " + error.message()};
     if (has_credentials()) RETURN_IF_ERROR(copy_credentials());
     return give_away({"", "/tmp"});
+  }
+
+  std::string layout() const { return work_ + "/" + kLayoutFolder; }
+
+  // A layout has the digest that the image has where it came from, but of Docker's archives, which
+  // have other manifests.
+  bool is_converted_copy() const {
+    return order_.is_copy && reference_.transport == ImageTransport::kDockerArchive;
+  }
+
+  // Its root was unpacked by a worker that kept no layout.
+  Result<PulledImage> add_layout(const std::string& report, const std::string& ready) {
+    ASSIGN_OR_RETURN(PulledImage image, parse_pulled_image(report));
+    image.size += environments::size_on_disk(layout());
+    sync();
+    std::error_code error;
+    fs::rename(layout(), ready + "/" + kLayoutFolder, error);
+    if (error) return Error{ErrorCode::kInternal, "move to " + ready + ": " + error.message()};
+    RETURN_IF_ERROR(write_file_atomically(ready + "/" + kReportFile, to_json(image), false));
+    return image;
   }
 
   bool has_credentials() const { return !order_.auth_file.empty() || !order_.auth.empty(); }
@@ -120,6 +142,7 @@ class Pull {
 
   // `digest` empty: as the reference says.
   std::string source(const std::string& digest) const {
+    if (order_.is_copy) return std::string("oci:") + kSourceInside + ":" + kLayoutTag;
     const std::string tag = reference_.tag.empty() ? "" : ":" + reference_.tag;
     switch (reference_.transport) {
       case ImageTransport::kOciLayout:
@@ -210,7 +233,7 @@ class Pull {
       arguments.push_back(std::move(flag));
     }
     arguments.push_back(source(digest));
-    arguments.push_back(std::string("oci:") + kWorkInside + "/" + kLayoutFolder + ":image");
+    arguments.push_back(std::string("oci:") + kWorkInside + "/" + kLayoutFolder + ":" + kLayoutTag);
     const auto end = run(skopeo(std::move(arguments)), &pull_failure, true);
     std::error_code ignored;
     fs::remove(work_ + "/auth.json", ignored);
@@ -218,12 +241,11 @@ class Pull {
   }
 
   Result<std::string> read_blob(const std::string& digest) const {
-    return read_inside(work_ + "/" + kLayoutFolder, "/blobs/sha256/" + digest.substr(7), kMostJson);
+    return read_inside(layout(), "/blobs/sha256/" + digest.substr(7), kMostJson);
   }
 
   Result<ImageConfig> read_config() const {
-    ASSIGN_OR_RETURN(const std::string index,
-                     read_inside(work_ + "/" + kLayoutFolder, "/index.json", kMostJson));
+    ASSIGN_OR_RETURN(const std::string index, read_inside(layout(), "/index.json", kMostJson));
     ASSIGN_OR_RETURN(const std::string manifest_digest, parse_image_index(index));
     ASSIGN_OR_RETURN(const std::string manifest, read_blob(manifest_digest));
     ASSIGN_OR_RETURN(const std::string config_digest, parse_image_manifest(manifest));
@@ -249,13 +271,13 @@ class Pull {
                     "unpack",
                     "--rootless",
                     "--image",
-                    std::string(kWorkInside) + "/" + kLayoutFolder + ":image",
+                    std::string(kWorkInside) + "/" + kLayoutFolder + ":" + kLayoutTag,
                     std::string(kWorkInside) + "/" + kRootFolder};
     program.environment = environment();
     program.binds = {{work_, kWorkInside, true}, {order_.umoci, kUmociInside}};
     const auto end = run(program, &unpack_failure);
     if (!end.ok()) return end.error();
-    remove_tree(work_ + "/" + kLayoutFolder);
+    if (!order_.keeps_layout) remove_tree(layout());
     remove_tree(work_ + "/tmp");
     // An image without a layer has no tree.
     std::error_code error;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/crypto/crypto.h"
+#include "core/domain/volume.h"
 #include "node/images/image_tree.h"
 #include "node/images/puller.h"
 
@@ -16,11 +18,37 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostReport = 1 << 20;
 constexpr size_t kMostCredentials = 64 << 10;
+constexpr size_t kMostIndex = 4 << 20;
 
 bool is_of_this_host(const std::string& registry) {
   const std::string host = registry.substr(0, registry.find(':'));
   return host == "localhost" || host.starts_with("127.");
 }
+
+// Blobs have their digests as names; what else there is, is small. Nothing: there is no layout.
+SharedFolder read_layout(const std::string& folder, const std::string& name) {
+  constexpr char kBlobs[] = "blobs/sha256/";
+  SharedFolder layout{.name = name, .files = {}};
+  std::error_code error;
+  for (fs::directory_iterator each(folder + "/" + kBlobs, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string digest = each->path().filename();
+    const Bytes size(each->file_size(error));
+    if (error || !validate_sha256(digest).ok()) return {};
+    layout.files.push_back({.file = {kBlobs + digest, size, digest}, .place = each->path()});
+  }
+  for (const char* file : {"index.json", "oci-layout"}) {
+    const std::string place = folder + "/" + file;
+    const auto text = read_file(place, kMostIndex);
+    if (error || !text.ok()) return {};
+    layout.files.push_back(
+        {.file = {file, Bytes(text->size()), crypto::to_hex(crypto::sha256(*text))},
+         .place = place});
+  }
+  return layout;
+}
+
+std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
 }  // namespace
 
@@ -122,6 +150,9 @@ Result<void> ImageStore::recover() {
       continue;
     }
     shelf_.add(key, image->size, loop_.clock().wall_now());
+    SharedFolder layout =
+        read_layout(entry.path().string() + "/" + kLayoutFolder, hex_of(image->digest));
+    if (!layout.files.empty()) layouts_[key] = std::move(layout);
     images_[key] = std::move(*image);
   }
   return {};
@@ -155,6 +186,24 @@ void ImageStore::ensure(const ImageReference& reference, const std::string& loca
                         const ImageAccess& access, Done done) {
   const PulledImage* image = find(reference.digest);
   if (image != nullptr && (access.is_known || reference.is_local())) return done(*image);
+  const bool is_elsewhere = access.is_elsewhere && reference.is_local() && source_.bring;
+  if (is_elsewhere) return bring(reference, local_path, access, std::move(done));
+  pull(reference, local_path, false, access, std::move(done));
+}
+
+// Of other nodes first: what is at that path of this machine may be another image.
+void ImageStore::bring(const ImageReference& reference, const std::string& local_path,
+                       const ImageAccess& access, Done done) {
+  source_.bring(reference.digest, [this, reference, local_path, access,
+                                   done = std::move(done)](const Result<std::string>& layout) {
+    if (layout.ok()) return pull(reference, *layout, true, access, done);
+    if (!local_path.empty()) return pull(reference, local_path, false, access, done);
+    done(layout.error().with_context("image " + text_of(reference)));
+  });
+}
+
+void ImageStore::pull(const ImageReference& reference, const std::string& local_path, bool is_copy,
+                      const ImageAccess& access, Done done) {
   const std::string name = text_of(reference) + "\n" + access.credentials;
   auto found = pulls_.find(name);
   if (found == pulls_.end()) {
@@ -166,6 +215,8 @@ void ImageStore::ensure(const ImageReference& reference, const std::string& loca
     }
     auto pull = std::make_unique<Pull>();
     pull->order = std::move(*order);
+    pull->order.is_copy = is_copy;
+    pull->order.keeps_layout = options_.keeps_layouts && reference.is_local() && !is_copy;
     found = pulls_.emplace(name, std::move(pull)).first;
     queue_.push_back(name);
   }
@@ -196,7 +247,7 @@ void ImageStore::start_pulls() {
 
 void ImageStore::ended(const std::string& name, Result<PulledImage> image) {
   const auto found = pulls_.find(name);
-  const std::unique_ptr<Pull> pull = std::move(found->second);
+  const std::shared_ptr<Pull> pull = std::move(found->second);
   const std::string& reference = pull->order.reference;
   pulls_.erase(found);
   --running_;
@@ -215,8 +266,35 @@ void ImageStore::ended(const std::string& name, Result<PulledImage> image) {
         "image_failed",
         {{"image", reference}, {"seconds", seconds_taken}, {"error", to_string(image.error())}});
   }
-  for (Done& done : pull->waiting) done(image);
+  const bool has_layout = image.ok() && pull->order.keeps_layout;
+  if (has_layout) {
+    note_layout(pull, *image);
+  } else {
+    settle(*pull, image);
+  }
   start_pulls();
+}
+
+// Before any other node hears of the function.
+void ImageStore::note_layout(const std::shared_ptr<Pull>& pull, const PulledImage& image) {
+  const std::string key = key_of(image.digest);
+  auto layout = std::make_shared<SharedFolder>();
+  const bool queued =
+      offload_([layout, folder = ready(key) + "/" + kLayoutFolder,
+                name = hex_of(image.digest)] { *layout = read_layout(folder, name); },
+               [this, layout, key, pull, image] {
+                 const bool is_whole = !layout->files.empty() && images_.contains(key);
+                 if (is_whole) layouts_[key] = std::move(*layout);
+                 settle(*pull, image);
+               });
+  if (!queued) settle(*pull, image);
+}
+
+void ImageStore::settle(const Pull& pull, const Result<PulledImage>& image) {
+  if (pull.order.is_copy && source_.release) {
+    source_.release(parse_image_reference(pull.order.reference)->digest);
+  }
+  for (const Done& done : pull.waiting) done(image);
 }
 
 Result<void> ImageStore::make_room(const std::string& newest) {
@@ -239,12 +317,19 @@ void ImageStore::evict(const std::string& key) {
   shelf_.remove(key);
   log_.info("image_removed", {{"digest", images_.at(key).digest}});
   images_.erase(key);
+  layouts_.erase(key);
   // Out of the way at once, because the same one may be wanted again.
   const std::string aside =
       options_.folder + "/" + kWorkFolder + "/removed-" + std::to_string(++count_);
   std::error_code error;
   fs::rename(ready(key), aside, error);
   if (!error) offload_([aside] { remove_tree(aside); }, [] {});
+}
+
+std::vector<SharedFolder> ImageStore::layouts() const {
+  std::vector<SharedFolder> all;
+  for (const auto& [key, layout] : layouts_) all.push_back(layout);
+  return all;
 }
 
 const ImageStore::Pull* ImageStore::pull_of(const std::string& reference) const {

@@ -14,6 +14,7 @@
 
 #include "core/base/log.h"
 #include "core/domain/image_function.h"
+#include "core/domain/volume_source.h"
 #include "core/loop/event_loop.h"
 #include "node/environments/build_process.h"
 #include "node/environments/shelf.h"
@@ -32,7 +33,8 @@ struct ImageOptions {
   std::vector<std::string> variables;  // "NAME=VALUE" for skopeo: the node's proxies
   Bytes most = Bytes::gib(40);         // of all
   Duration timeout = std::chrono::minutes(30);
-  std::string glibc_needed;  // by what functions with a GPU are shown; empty: nothing
+  bool keeps_layouts = false;  // of images of this machine, for other nodes
+  std::string glibc_needed;    // by what functions with a GPU are shown; empty: nothing
 };
 
 // What a function of an image starts with.
@@ -61,6 +63,17 @@ struct ImageAccess {
   std::string credentials = {};
   // The tenant has the image already: what is here is its own.
   bool is_known = false;
+  // Another node has deployed the function with this image, so that it may come from there.
+  bool is_elsewhere = false;
+};
+
+// How images that lie on other nodes of the cluster come here.
+struct ImageSource {
+  // The folder with the layout that another node has of it. UNAVAILABLE: none that answers has;
+  // RESOURCE_EXHAUSTED: the disk.
+  std::function<void(const std::string& digest, std::function<void(Result<std::string>)>)> bring;
+  // It is not needed any more.
+  std::function<void(const std::string& digest)> release;
 };
 
 // What a tenant keeps as its secret of that name: a file as `skopeo login` or `docker login` write
@@ -92,6 +105,10 @@ class ImageStore {
   // is given to a tenant that does not have it once its registry has shown that it may.
   void ensure(const ImageReference& reference, const std::string& local_path,
               const ImageAccess& access, Done done);
+  // Where else to look for images of other machines, from now on.
+  void set_source(ImageSource source) { source_ = std::move(source); }
+  // The layouts that it keeps, each by the hexadecimal digits of the image's digest.
+  std::vector<SharedFolder> layouts() const;
   // What is done for this reference right now, in words; empty: nothing.
   std::string progress(const std::string& reference) const;
   // The image that has this digest; null: it is not here.
@@ -117,12 +134,18 @@ class ImageStore {
   };
 
   std::string ready(const std::string& key) const;
+  void bring(const ImageReference& reference, const std::string& local_path,
+             const ImageAccess& access, Done done);
+  void pull(const ImageReference& reference, const std::string& local_path, bool is_copy,
+            const ImageAccess& access, Done done);
   Result<PullOrder> order_of(const ImageReference& reference, const std::string& local_path,
                              const ImageAccess& access);
   // Of any tenant; null: none.
   const Pull* pull_of(const std::string& reference) const;
   void start_pulls();
   void ended(const std::string& name, Result<PulledImage> image);
+  void note_layout(const std::shared_ptr<Pull>& pull, const PulledImage& image);
+  void settle(const Pull& pull, const Result<PulledImage>& image);
   // RESOURCE_EXHAUSTED: there is none, whatever goes.
   Result<void> make_room(const std::string& newest);
   void evict(const std::string& key);
@@ -131,9 +154,11 @@ class ImageStore {
   LogSink& log_;
   const Offload offload_;
   const ImageOptions options_;
+  ImageSource source_;
   environments::Shelf shelf_;
-  std::map<std::string, PulledImage> images_;  // by key
-  std::set<std::string> used_;                 // keys
+  std::map<std::string, PulledImage> images_;    // by key
+  std::map<std::string, SharedFolder> layouts_;  // by key
+  std::set<std::string> used_;                   // keys
   // By reference and, after a line's end, credentials: who has others waits for a pull of its own.
   std::map<std::string, std::unique_ptr<Pull>> pulls_;
   std::deque<std::string> queue_;  // names of pulls that wait

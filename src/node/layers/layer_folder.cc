@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "core/archive/zip.h"
+#include "core/archive/zip_directory.h"
 #include "core/base/base64.h"
 #include "core/base/fd.h"
+#include "core/crypto/crypto.h"
+#include "core/domain/limits.h"
 
 namespace lambent::layers {
 namespace {
@@ -16,6 +19,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kContent[] = "/content";
+constexpr char kPackage[] = "/layer.zip";
+constexpr size_t kSha256Digits = 64;
 constexpr char kDescription[] = "/layer.json";
 constexpr size_t kMostDescription = 64 * 1024;  // bytes
 constexpr size_t kMostFolders = 8;              // each is a mount of the function
@@ -83,6 +88,11 @@ Result<void> place(const fs::directory_entry& from, const fs::path& to) {
   return error ? failed("make " + to.string(), error) : Result<void>{};
 }
 
+// "2-SHA256.zip": the second one, with that digest.
+std::string package_name(size_t position, const std::string& sha256) {
+  return std::to_string(position) + "-" + sha256 + ".zip";
+}
+
 Result<void> lay_over(const std::string& content, const std::string& into) {
   std::error_code error;
   for (fs::recursive_directory_iterator each(content, error), end; !error && each != end;
@@ -96,7 +106,7 @@ Result<void> lay_over(const std::string& content, const std::string& into) {
 }  // namespace
 
 Result<void> write_version(const std::string& folder, const std::string& zip_base64,
-                           LayerVersion& version) {
+                           bool keeps_package, LayerVersion& version) {
   const auto zip = base64_decode(zip_base64);
   if (!zip) return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
   version.code_sha256 = archive::code_sha256(*zip);
@@ -110,6 +120,7 @@ Result<void> write_version(const std::string& folder, const std::string& zip_bas
                      archive::unpack_zip(*zip, folder + kContent));
     version.unpacked = unpacked.size;
     RETURN_IF_ERROR(check_content(folder + kContent));
+    if (keeps_package) RETURN_IF_ERROR(write_file_atomically(folder + kPackage, *zip, true));
     const json description = json_of(version);
     return write_file_atomically(folder + kDescription,
                                  description.dump(-1, ' ', false, json::error_handler_t::replace),
@@ -171,6 +182,92 @@ Result<void> compose(const std::vector<std::string>& versions, const std::string
   }
   fs::rename(partial, destination, error);
   return error ? failed("rename " + partial, error) : Result<void>{};
+}
+
+Result<void> link_packages(const std::vector<std::string>& versions,
+                           const std::string& destination) {
+  std::error_code error;
+  if (fs::exists(destination, error)) return {};
+  const std::string partial = destination + ".partial";
+  fs::remove_all(partial, error);
+  for (size_t i = 0; i < versions.size(); ++i) {
+    const std::string package = versions[i] + kPackage;
+    if (!fs::exists(package, error)) {  // published before this worker was a node
+      fs::remove_all(partial, error);
+      return {};
+    }
+    ASSIGN_OR_RETURN(const LayerVersion version, read_version(versions[i]));
+    const auto digest = base64_decode(version.code_sha256);
+    if (!digest) return Error{ErrorCode::kDataLoss, versions[i] + " has no digest"};
+    fs::create_directories(partial, error);
+    if (!error) {
+      fs::create_hard_link(
+          package, partial + "/" + package_name(i + 1, crypto::to_hex(std::string_view(*digest))),
+          error);
+    }
+    if (error) return failed("make " + partial, error);
+  }
+  fs::rename(partial, destination, error);
+  return error ? failed("rename " + partial, error) : Result<void>{};
+}
+
+std::vector<LayerPackage> packages_in(const std::string& folder) {
+  std::vector<LayerPackage> packages;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string name = each->path().filename();
+    if (name.size() != package_name(1, std::string(kSha256Digits, '0')).size()) continue;
+    std::error_code unreadable;
+    const Bytes size(each->file_size(unreadable));
+    if (unreadable) continue;
+    packages.push_back({name, name.substr(name.find('-') + 1, kSha256Digits), size});
+  }
+  std::ranges::sort(packages, {}, &LayerPackage::name);
+  return packages;
+}
+
+std::string digest_of_layers(const std::vector<std::string>& code_sha256) {
+  std::string contents;
+  for (const std::string& each : code_sha256) contents += each + "\n";
+  return crypto::to_hex(crypto::sha256(contents)).substr(0, kLayersDigestLength);
+}
+
+Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::string& digest) {
+  std::vector<std::string> digests;
+  Result<Bytes> unpacked = Bytes();
+  for (const std::string& each : zips) {
+    ASSIGN_OR_RETURN(const std::string zip, read_file(each, limits::kZippedCode.count));
+    digests.push_back(archive::code_sha256(zip));
+    const auto directory = archive::read_zip_directory(zip, limits::kZipEntries);
+    if (!directory.ok()) unpacked = directory.error();
+    if (!unpacked.ok()) continue;
+    for (const auto& record : directory->records) *unpacked += Bytes(record.size);
+  }
+  if (digest_of_layers(digests) == digest) return unpacked;
+  return Error{ErrorCode::kDataLoss, "other layers came than those that the function has"};
+}
+
+Result<void> compose_packages(const std::vector<std::string>& zips,
+                              const std::string& destination) {
+  const std::string from = destination + ".from";
+  std::error_code error;
+  fs::remove_all(from, error);
+  const auto compose_all = [&]() -> Result<void> {
+    std::vector<std::string> versions;
+    for (const std::string& each : zips) {
+      versions.push_back(from + "/" + std::to_string(versions.size()));
+      fs::create_directories(versions.back(), error);
+      if (error) return failed("make " + versions.back(), error);
+      ASSIGN_OR_RETURN(const std::string zip, read_file(each, limits::kZippedCode.count));
+      RETURN_IF_ERROR(archive::unpack_zip(zip, versions.back() + kContent));
+      RETURN_IF_ERROR(check_content(versions.back() + kContent));
+    }
+    return compose(versions, destination);
+  };
+  auto composed = compose_all();
+  fs::remove_all(from, error);
+  return composed;
 }
 
 }  // namespace lambent::layers

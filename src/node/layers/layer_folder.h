@@ -1,6 +1,7 @@
 // Layers on the disk: their versions in STATE/layers/TENANT/NAME/VERSION, and what functions see of
-// several of them in STATE/layers/TENANT/.composed/DIGEST, by hard links. Free functions that
-// block; the store's thread, and before the loop runs.
+// several of them in STATE/layers/TENANT/.composed/DIGEST, by hard links. In a cluster their zips
+// lie in STATE/layers/TENANT/.packages/DIGEST, for other nodes. Free functions that block; the
+// store's thread, and before the loop runs.
 #pragma once
 
 #include <string>
@@ -11,10 +12,18 @@
 
 namespace lambent::layers {
 
+// The zip of a version that is part of what was composed.
+struct LayerPackage {
+  std::string name;    // of its file; their order is that of the layers
+  std::string sha256;  // in hexadecimal digits
+  Bytes size;
+};
+
 // Unpacks and describes a version; `version` gets its digest and sizes. `folder` is there whole, or
-// not at all. INVALID_ARGUMENT: a bad zip, or content that cannot lie under /opt.
+// not at all; with `keeps_package` it has the zip too. INVALID_ARGUMENT: a bad zip, or content that
+// cannot lie under /opt.
 Result<void> write_version(const std::string& folder, const std::string& zip_base64,
-                           LayerVersion& version);
+                           bool keeps_package, LayerVersion& version);
 // DATA_LOSS: what lies there is no version.
 Result<LayerVersion> read_version(const std::string& folder);
 
@@ -24,5 +33,20 @@ Result<std::vector<std::string>> folders_in(const std::string& folder);
 // Makes `destination` of the contents of versions' folders, later ones over earlier ones. One that
 // is there is left as it is.
 Result<void> compose(const std::vector<std::string>& versions, const std::string& destination);
+
+// The zips of versions, in their order, in the folder `destination`, by hard links; nothing if one
+// of the versions has none.
+Result<void> link_packages(const std::vector<std::string>& versions,
+                           const std::string& destination);
+// What such a folder has. Empty: it is not there.
+std::vector<LayerPackage> packages_in(const std::string& folder);
+
+// What tells composed layers apart: a digest of those of their zips (in base64), in their order.
+std::string digest_of_layers(const std::vector<std::string>& code_sha256);
+
+// Whether zips are those that the digest names; what their files have, unpacked. DATA_LOSS.
+Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::string& digest);
+// compose() of zips.
+Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination);
 
 }  // namespace lambent::layers

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/fd.h"
-#include "core/crypto/crypto.h"
 #include "node/layers/layer_folder.h"
 
 namespace lambent::layers {
@@ -16,6 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kComposed[] = ".composed";
+constexpr char kPackages[] = ".packages";
+// Beside what was composed of another node's packages: how many bytes it has.
+constexpr char kCopied[] = ".copied";
 constexpr char kLast[] = "/last";
 // What no function uses is kept for so long: a deployment may be under way.
 constexpr Duration kUnusedTime = std::chrono::hours(1);
@@ -30,6 +32,10 @@ Error too_busy() {
                "too much is done with layers at once; try again later"};
 }
 
+std::string digest_in(const std::string& volume) {
+  return volume.substr(volume_of_layers("").size());
+}
+
 std::optional<uint64_t> number_of(const std::string& text) {
   uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -42,8 +48,9 @@ std::optional<uint64_t> number_of(const std::string& text) {
 // ---- What an earlier worker left
 
 Result<std::unique_ptr<LayerStore>> LayerStore::open(std::string folder, const Clock& clock,
-                                                     LogSink& log, Disk disk) {
-  std::unique_ptr<LayerStore> store(new LayerStore(std::move(folder), clock, log, std::move(disk)));
+                                                     LogSink& log, Disk disk, bool keeps_packages) {
+  std::unique_ptr<LayerStore> store(
+      new LayerStore(std::move(folder), clock, log, std::move(disk), keeps_packages));
   RETURN_IF_ERROR(store->load());
   return store;
 }
@@ -80,8 +87,14 @@ Result<void> LayerStore::load_tenant(TenantId tenant) {
       fs::remove_all(fs::path(composed) / digest, ignored);
       continue;
     }
-    ASSIGN_OR_RETURN(auto folders, folders_in(composed_folder({tenant, digest})));
-    composed_[{tenant, digest}] = {.folders = std::move(folders), .used_at = clock_.now()};
+    const Key key{tenant, digest};
+    ASSIGN_OR_RETURN(auto folders, folders_in(composed_folder(key)));
+    Composed& made = composed_[key];
+    made = {.folders = std::move(folders), .used_at = clock_.now()};
+    made.packages = packages_in(packages_folder(key));
+    if (const auto size = read_file(composed_folder(key) + kCopied, 32); size.ok()) {
+      made.copied = Bytes(number_of(*size).value_or(0));
+    }
   }
   return {};
 }
@@ -127,6 +140,10 @@ std::string LayerStore::composed_folder(const Key& key) const {
   return folder_of(key.first) + "/" + kComposed + "/" + key.second;
 }
 
+std::string LayerStore::packages_folder(const Key& key) const {
+  return folder_of(key.first) + "/" + kPackages + "/" + key.second;
+}
+
 // ---- Versions
 
 Result<void> LayerStore::check_room(TenantId tenant, const LayerPublication& publication) const {
@@ -168,8 +185,9 @@ void LayerStore::publish_layer(TenantId tenant, LayerPublication publication,
   const std::string folder = folder_of(tenant, work->version.reference);
   const std::string last = folder_of({tenant, publication.name}) + kLast;
   const bool queued = disk_(
-      [work, folder, last] {
-        work->written = write_version(folder, std::exchange(work->zip, {}), work->version);
+      [work, folder, last, keeps_package = keeps_packages_] {
+        work->written =
+            write_version(folder, std::exchange(work->zip, {}), keeps_package, work->version);
         if (!work->written.ok()) {
           std::error_code others;  // versions of it are there
           fs::remove(fs::path(folder).parent_path(), others);
@@ -248,14 +266,14 @@ void LayerStore::remove_layer(TenantId tenant, const LayerReference& reference,
 // ---- What functions see
 
 Result<std::string> LayerStore::digest_of(TenantId tenant, const Layers& layers) const {
-  std::string contents;
+  std::vector<std::string> contents;
   Bytes unpacked;
   for (const LayerReference& layer : layers) {
     const auto version = find_layer(tenant, layer);
     if (!version.ok()) {
       return Error{ErrorCode::kInvalidArgument, version.error().message + "; publish it first"};
     }
-    contents += version->code_sha256 + "\n";
+    contents.push_back(version->code_sha256);
     unpacked += version->unpacked;
   }
   if (unpacked > limits::kUnzippedCode) {
@@ -263,7 +281,7 @@ Result<std::string> LayerStore::digest_of(TenantId tenant, const Layers& layers)
                                                   " together; at most " +
                                                   to_string(limits::kUnzippedCode) + " are taken"};
   }
-  return crypto::to_hex(crypto::sha256(contents)).substr(0, kLayersDigestLength);
+  return digest_of_layers(contents);
 }
 
 Mounts LayerStore::mounts_of(const std::string& digest, const std::vector<std::string>& folders) {
@@ -280,30 +298,42 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
   if (!digest.ok()) return done(digest.error());
   collect(tenant);
   const Key key{tenant, *digest};
-  if (const auto found = composed_.find(key); found != composed_.end()) {
+  const auto found = composed_.find(key);
+  if (found != composed_.end() && (!keeps_packages_ || !found->second.packages.empty())) {
     found->second.used_at = clock_.now();
     return done(mounts_of(*digest, found->second.folders));
   }
   std::vector<std::string> versions;
   for (const LayerReference& layer : layers) versions.push_back(folder_of(tenant, layer));
   const std::string destination = composed_folder(key);
-  auto folders = std::make_shared<Result<std::vector<std::string>>>(too_busy());
+  const std::string packages = keeps_packages_ ? packages_folder(key) : "";
+  struct Work {
+    Result<std::vector<std::string>> folders = too_busy();
+    std::vector<LayerPackage> packages;
+  };
+  auto work = std::make_shared<Work>();
   const bool queued = disk_(
-      [folders, versions = std::move(versions), destination] {
-        const auto made = compose(versions, destination);
-        *folders = made.ok() ? folders_in(destination) : made.error();
+      [work, versions = std::move(versions), destination, packages] {
+        auto made = compose(versions, destination);
+        if (made.ok() && !packages.empty()) made = link_packages(versions, packages);
+        work->folders = made.ok() ? folders_in(destination) : made.error();
+        if (!packages.empty()) work->packages = packages_in(packages);
       },
-      [this, alive = std::weak_ptr<bool>(alive_), folders, key, done] {
+      [this, alive = std::weak_ptr<bool>(alive_), work, key, done] {
         if (alive.expired()) return;
-        if (!folders->ok()) return done(folders->error().with_context("compose the layers"));
-        composed_[key] = {.folders = **folders, .used_at = clock_.now()};
-        done(mounts_of(key.second, **folders));
+        const auto& folders = work->folders;
+        if (!folders.ok()) return done(folders.error().with_context("compose the layers"));
+        composed_[key] = {.folders = *folders,
+                          .used_at = clock_.now(),
+                          .packages = std::move(work->packages),
+                          .copied = {}};
+        done(mounts_of(key.second, *folders));
       });
   if (!queued) done(too_busy());
 }
 
 Result<std::string> LayerStore::mounted_folder(TenantId tenant, const Mount& mount) const {
-  const std::string digest = mount.volume.substr(volume_of_layers("").size());
+  const std::string digest = digest_in(mount.volume);
   const bool is_here = mount.at.starts_with(kLayersPlace) && composed_.contains({tenant, digest});
   if (is_here) {
     return composed_folder({tenant, digest}) + "/" + mount.at.substr(kLayersPlace.size());
@@ -333,13 +363,89 @@ void LayerStore::collect(TenantId tenant) {
   for (auto it = composed_.lower_bound({tenant, ""});
        it != composed_.end() && it->first.first == tenant;) {
     const bool is_young = now - it->second.used_at < kUnusedTime;
-    if (is_young || !users_.functions(tenant, volume_of_layers(it->first.second)).empty()) {
+    if (is_young || it->second.copied ||
+        !users_.functions(tenant, volume_of_layers(it->first.second)).empty()) {
       ++it;
       continue;
     }
     remove_folder(composed_folder(it->first), [] {});
+    if (!it->second.packages.empty()) remove_folder(packages_folder(it->first), [] {});
     it = composed_.erase(it);
   }
+}
+
+// ---- For other nodes, and from them
+
+std::vector<SharedFolder> LayerStore::packages(TenantId tenant) const {
+  std::vector<SharedFolder> all;
+  for (auto it = composed_.lower_bound({tenant, ""});
+       it != composed_.end() && it->first.first == tenant; ++it) {
+    if (it->second.packages.empty()) continue;
+    SharedFolder folder{.name = volume_of_layers(it->first.second), .files = {}};
+    for (const LayerPackage& each : it->second.packages) {
+      folder.files.push_back({.file = {each.name, each.size, each.sha256},
+                              .place = packages_folder(it->first) + "/" + each.name});
+    }
+    all.push_back(std::move(folder));
+  }
+  return all;
+}
+
+bool LayerStore::is_here(TenantId tenant, const std::string& volume) const {
+  return composed_.contains({tenant, digest_in(volume)});
+}
+
+Bytes LayerStore::size_of_copy(TenantId tenant, const std::string& volume) const {
+  const auto found = composed_.find({tenant, digest_in(volume)});
+  return found == composed_.end() ? Bytes() : found->second.copied.value_or(Bytes());
+}
+
+void LayerStore::compose_copy(TenantId tenant, const std::string& volume,
+                              std::vector<std::string> zips, Room room, Callback<void> done) {
+  const Key key{tenant, digest_in(volume)};
+  auto unpacked = std::make_shared<Result<Bytes>>(too_busy());
+  const bool queued =
+      disk_([unpacked, zips, digest = key.second] { *unpacked = check_packages(zips, digest); },
+            [this, alive = std::weak_ptr<bool>(alive_), unpacked, key, zips, room = std::move(room),
+             done] {
+              if (alive.expired()) return;
+              if (!unpacked->ok()) return done(unpacked->error());
+              if (const auto has = room(**unpacked); !has.ok()) return done(has.error());
+              compose_checked(key, zips, **unpacked, done);
+            });
+  if (!queued) done(too_busy());
+}
+
+void LayerStore::compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size,
+                                 Callback<void> done) {
+  if (composed_.contains(key)) return done({});
+  const std::string destination = composed_folder(key);
+  auto folders = std::make_shared<Result<std::vector<std::string>>>(too_busy());
+  const bool queued = disk_(
+      [folders, zips, destination, size] {
+        auto made = compose_packages(zips, destination);
+        if (made.ok()) {
+          made = write_file_atomically(destination + kCopied, std::to_string(size.count), false);
+        }
+        *folders = made.ok() ? folders_in(destination) : made.error();
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), folders, key, size, done] {
+        if (alive.expired()) return;
+        if (!folders->ok()) return done(folders->error().with_context("compose the layers"));
+        composed_[key] = {
+            .folders = **folders, .used_at = clock_.now(), .packages = {}, .copied = size};
+        done({});
+      });
+  if (!queued) done(too_busy());
+}
+
+void LayerStore::remove_copy(TenantId tenant, const std::string& volume) {
+  const Key key{tenant, digest_in(volume)};
+  const auto found = composed_.find(key);
+  if (found == composed_.end() || !found->second.copied) return;
+  composed_.erase(found);
+  remove_folder(composed_folder(key) + kCopied, [] {});
+  remove_folder(composed_folder(key), [] {});
 }
 
 void LayerStore::remove_folder(const std::string& folder, std::function<void()> done) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "core/base/log.h"
 #include "core/base/time.h"
 #include "core/domain/layer.h"
+#include "core/domain/volume_source.h"
+#include "node/layers/layer_folder.h"
 
 namespace lambent::layers {
 
@@ -29,9 +32,10 @@ struct LayerUsers {
 class LayerStore final : public LayerService {
  public:
   // Blocks: reads what an earlier worker left. Clock and log outlive the store; the thread's
-  // completions may come after it is gone.
+  // completions may come after it is gone. `keeps_packages`: all zips too, for other nodes.
   static Result<std::unique_ptr<LayerStore>> open(std::string folder, const Clock& clock,
-                                                  LogSink& log, Disk disk);
+                                                  LogSink& log, Disk disk,
+                                                  bool keeps_packages = false);
   void set_users(LayerUsers users) { users_ = std::move(users); }
 
   void publish_layer(TenantId tenant, LayerPublication publication,
@@ -46,8 +50,24 @@ class LayerStore final : public LayerService {
 
   // Where sandboxes find what a mount of layers shows. NOT_FOUND, saying what to do.
   Result<std::string> mounted_folder(TenantId tenant, const Mount& mount) const;
-  // On the disk.
+  // On the disk, of versions.
   Bytes used_by(TenantId tenant) const;
+
+  // ---- For other nodes, and from them. `volume`: as mounts of layers name it.
+
+  // What was composed here, as the zips that it is made of; those that have all of them.
+  std::vector<SharedFolder> packages(TenantId tenant) const;
+  // Whether mounts of this volume have what they show.
+  bool is_here(TenantId tenant, const std::string& volume) const;
+  // What was composed of these zips of another node takes of the disk; zero: it was not.
+  Bytes size_of_copy(TenantId tenant, const std::string& volume) const;
+  // Composes zips that lie in these places, in their order. `room` is asked on the loop before they
+  // are unpacked. DATA_LOSS: they are other layers; else errors of `room`, and INTERNAL.
+  using Room = std::function<Result<void>(Bytes)>;
+  void compose_copy(TenantId tenant, const std::string& volume, std::vector<std::string> zips,
+                    Room room, Callback<void> done);
+  // Of zips of another node; nothing else goes.
+  void remove_copy(TenantId tenant, const std::string& volume);
   // The tenant is gone, and what it kept.
   void forget_tenant(TenantId tenant);
 
@@ -60,11 +80,17 @@ class LayerStore final : public LayerService {
   struct Composed {
     std::vector<std::string> folders;
     Instant used_at{};
+    std::vector<LayerPackage> packages;  // none: other nodes cannot have it
+    std::optional<Bytes> copied;         // of another node's packages, so large
   };
   using Key = std::pair<TenantId, std::string>;
 
-  LayerStore(std::string folder, const Clock& clock, LogSink& log, Disk disk)
-      : folder_(std::move(folder)), clock_(clock), log_(log), disk_(std::move(disk)) {}
+  LayerStore(std::string folder, const Clock& clock, LogSink& log, Disk disk, bool keeps_packages)
+      : folder_(std::move(folder)),
+        clock_(clock),
+        log_(log),
+        disk_(std::move(disk)),
+        keeps_packages_(keeps_packages) {}
 
   Result<void> load();
   Result<void> load_tenant(TenantId tenant);
@@ -73,6 +99,7 @@ class LayerStore final : public LayerService {
   std::string folder_of(const Key& key) const;
   std::string folder_of(TenantId tenant, const LayerReference& reference) const;
   std::string composed_folder(const Key& key) const;
+  std::string packages_folder(const Key& key) const;
   Result<void> check_room(TenantId tenant, const LayerPublication& publication) const;
   // Nothing stays of a name under which nothing was published.
   void forget_unless_published(const Key& key, uint64_t number);
@@ -81,12 +108,15 @@ class LayerStore final : public LayerService {
   static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);
   // What was composed and no function uses any more.
   void collect(TenantId tenant);
+  void compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size,
+                       Callback<void> done);
   void remove_folder(const std::string& folder, std::function<void()> done);
 
   const std::string folder_;
   const Clock& clock_;
   LogSink& log_;
   const Disk disk_;
+  const bool keeps_packages_;
   LayerUsers users_;
   std::map<Key, Layer> layers_;
   std::map<Key, Composed> composed_;  // by digest

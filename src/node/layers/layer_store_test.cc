@@ -9,8 +9,10 @@
 
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
+#include "core/base/fd.h"
 #include "core/base/log.h"
 #include "core/base/time.h"
+#include "core/crypto/crypto.h"
 
 namespace lambent::layers {
 namespace {
@@ -39,12 +41,7 @@ class LayerStoreTest : public testing::Test {
   void start() {
     tasks_.clear();
     store_.reset();
-    auto opened =
-        LayerStore::open(folder_ + "/state", clock_, log_, [this](auto work, auto completion) {
-          if (disk_is_busy_) return false;
-          tasks_.push_back({std::move(work), std::move(completion)});
-          return true;
-        });
+    auto opened = open(folder_ + "/state");
     ASSERT_TRUE(opened.ok()) << to_string(opened.error());
     store_ = std::move(*opened);
     store_->set_users({.functions = [this](TenantId, const std::string&) { return users_; },
@@ -52,6 +49,16 @@ class LayerStoreTest : public testing::Test {
                          if (more <= room_) return {};
                          return Error{ErrorCode::kResourceExhausted, "no room"};
                        }});
+  }
+  Result<std::unique_ptr<LayerStore>> open(const std::string& folder) {
+    return LayerStore::open(
+        folder, clock_, log_,
+        [this](auto work, auto completion) {
+          if (disk_is_busy_) return false;
+          tasks_.push_back({std::move(work), std::move(completion)});
+          return true;
+        },
+        is_node_);
   }
   void work() {
     while (!tasks_.empty()) {
@@ -121,6 +128,7 @@ class LayerStoreTest : public testing::Test {
   NullLogSink log_;
   std::deque<std::pair<std::function<void()>, std::function<void()>>> tasks_;
   bool disk_is_busy_ = false;
+  bool is_node_ = false;  // of a cluster
   std::vector<std::string> users_;
   Bytes room_ = Bytes::mib(100);
   std::unique_ptr<LayerStore> store_;
@@ -285,6 +293,131 @@ TEST_F(LayerStoreTest, QuotasAndABusyDiskAreSaidSo) {
   EXPECT_EQ(publish("tools", zip).error().code, ErrorCode::kResourceExhausted);
   disk_is_busy_ = false;
   EXPECT_EQ(publish("tools", zip)->reference.version, 1);
+}
+
+// What one node composed, composed by another one of its packages.
+class CopiedLayersTest : public LayerStoreTest {
+ protected:
+  CopiedLayersTest() {
+    is_node_ = true;
+    start();
+    other_ = std::move(*open(folder_ + "/other"));
+    EXPECT_TRUE(publish("low", Files{{"python/a.py", "1"}, {"lib/x", "low"}}).ok());
+    EXPECT_TRUE(publish("high", Files{{"lib/x", "high"}}).ok());
+    mounts_ = *compose({{"low", 1}, {"high", 1}});
+  }
+  ~CopiedLayersTest() override { other_.reset(); }
+
+  std::string volume() const { return mounts_.front().volume; }
+  std::vector<std::string> zips() const {
+    std::vector<std::string> places;
+    const auto folders = store_->packages(kTenant);
+    for (const auto& file : folders.at(0).files) places.push_back(file.place);
+    return places;
+  }
+  Result<void> copy(const std::vector<std::string>& zips, Bytes room = Bytes::mib(1)) {
+    Result<void> result = Error{ErrorCode::kInternal, "no answer"};
+    other_->compose_copy(
+        kTenant, volume(), zips,
+        [&](Bytes more) -> Result<void> {
+          asked_ = more;
+          if (more <= room) return {};
+          return Error{ErrorCode::kResourceExhausted, "no room"};
+        },
+        [&](auto copied) { result = std::move(copied); });
+    work();
+    return result;
+  }
+  static std::string said(const Result<void>& result) {
+    return result.ok() ? "" : to_string(result.error());
+  }
+  void restart_other() {
+    other_.reset();
+    other_ = std::move(*open(folder_ + "/other"));
+  }
+
+  std::unique_ptr<LayerStore> other_;
+  Mounts mounts_;
+  Bytes asked_;
+};
+
+TEST_F(CopiedLayersTest, PackagesAreToldInTheOrderOfTheLayersAndStayAfterVersionsAndARestart) {
+  ASSERT_TRUE(remove({"low", 1}).ok());
+  start();
+  const auto folders = store_->packages(kTenant);
+  ASSERT_EQ(folders.size(), 1u);
+  EXPECT_EQ(folders[0].name, volume());
+  ASSERT_EQ(folders[0].files.size(), 2u);
+  EXPECT_TRUE(folders[0].files[0].file.path.starts_with("1-"));
+  for (const auto& file : folders[0].files) {
+    const auto bytes = read_file(file.place, 1 << 20);
+    ASSERT_TRUE(bytes.ok());
+    EXPECT_EQ(crypto::to_hex(crypto::sha256(*bytes)), file.file.sha256);
+    EXPECT_EQ(Bytes(bytes->size()), file.file.size);
+  }
+  EXPECT_TRUE(store_->packages(kOther).empty());
+}
+
+TEST_F(CopiedLayersTest, TheyShowTheSameElsewhereAndAreKnownAfterARestart) {
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  ASSERT_EQ(said(copy(zips())), "");
+  EXPECT_EQ(asked_, Bytes(8));
+  EXPECT_TRUE(other_->is_here(kTenant, volume()));
+  restart_other();
+  EXPECT_EQ(other_->size_of_copy(kTenant, volume()), Bytes(8));
+  store_ = std::move(other_);
+  EXPECT_EQ(read(mounts_, "/opt/lib/x"), "high");
+  EXPECT_EQ(read(mounts_, "/opt/python/a.py"), "1");
+}
+
+TEST_F(CopiedLayersTest, OtherLayersThanTheDigestSaysAreRefused) {
+  auto swapped = zips();
+  std::swap(swapped[0], swapped[1]);
+  for (const auto& wrong : {swapped, {zips()[0]}, {}}) {
+    const auto copied = copy(wrong);
+    ASSERT_FALSE(copied.ok());
+    EXPECT_EQ(copied.error().code, ErrorCode::kDataLoss) << copied.error().message;
+    EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  }
+  std::ofstream(zips()[0], std::ios::app) << "more";
+  EXPECT_FALSE(copy(zips()).ok());
+}
+
+TEST_F(CopiedLayersTest, WhereThereIsNoRoomNothingIsUnpacked) {
+  const auto copied = copy(zips(), Bytes(7));
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code, ErrorCode::kResourceExhausted) << copied.error().message;
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(copy(zips(), Bytes(8)).ok());
+}
+
+TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
+  ASSERT_EQ(said(copy(zips())), "");
+  other_->remove_copy(kTenant, volume());
+  store_->remove_copy(kTenant, volume());
+  work();
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(store_->is_here(kTenant, volume()));
+  restart_other();
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(copy(zips()).ok()) << "and come again";
+}
+
+TEST_F(CopiedLayersTest, LayersOfBeforeTheClusterHavePackagesOncePublishedAgain) {
+  is_node_ = false;
+  fs::remove_all(folder_ + "/state");
+  start();
+  ASSERT_TRUE(publish("low", Files{{"lib/x", "low"}}).ok());
+  const auto before = compose({{"low", 1}});
+  is_node_ = true;
+  start();
+  ASSERT_TRUE(compose({{"low", 1}}).ok());
+  EXPECT_TRUE(store_->packages(kTenant).empty());
+  ASSERT_TRUE(publish("low", Files{{"lib/x", "low"}}).ok());
+  const auto after = compose({{"low", 2}});
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(*after, *before) << "the same contents are the same mounts";
+  EXPECT_EQ(store_->packages(kTenant).size(), 1u);
 }
 
 TEST(Layers, AreATextAndBack) {

@@ -133,6 +133,14 @@ Result<std::string> VolumeCopies::folder(const VolumeName& volume) {
                    "; try again"};
 }
 
+Result<std::string> VolumeCopies::copied_folder(const VolumeName& volume) {
+  if (!is_whole(volume)) {
+    return Error{ErrorCode::kNotFound, "there is no copy of " + quoted(volume.name)};
+  }
+  note_use(volume);
+  return uses_.copies.mounted_folder(volume.tenant, volume.name);
+}
+
 std::vector<VolumeName> VolumeCopies::absent() const {
   std::vector<VolumeName> absent;
   if (!has_keeper()) return absent;
@@ -144,7 +152,7 @@ std::vector<VolumeName> VolumeCopies::absent() const {
 
 VolumeCopies::Counts VolumeCopies::counts() const {
   Counts counts = counts_;
-  counts.size = uses_.copies.used();
+  counts.size = used();
   for (const auto& [name, copy] : copies_) {
     if (copy.fetch == nullptr) continue;
     ++counts.under_way;
@@ -214,6 +222,7 @@ void VolumeCopies::renew_mounted() {
 void VolumeCopies::remove_copy(const VolumeName& volume) {
   copies_.erase(volume);
   std::erase(queue_, volume);
+  if (uses_.removed) uses_.removed(volume);
   write_record_soon();
   settle_fetching(volume, Error{ErrorCode::kFailedPrecondition, "it was removed meanwhile"});
   if (!uses_.copies.find_volume(volume.tenant, volume.name).ok()) return;
@@ -392,14 +401,21 @@ std::optional<VolumeName> VolumeCopies::least_used(const std::set<VolumeName>& m
   return least;
 }
 
+Bytes VolumeCopies::used() const {
+  Bytes used = uses_.copies.used();
+  for (const auto& [name, copy] : copies_) used += made_of(name);
+  return used;
+}
+
 // Copies that nothing mounts give way to one that is needed, the least recently used first.
 Result<void> VolumeCopies::make_room(const VolumeName& volume, Bytes more) {
   if (more == Bytes()) return {};
-  const std::set<VolumeName> mounted = uses_.mounted ? uses_.mounted() : std::set<VolumeName>();
+  std::set<VolumeName> mounted = uses_.mounted ? uses_.mounted() : std::set<VolumeName>();
+  mounted.insert(volume);
   // What is removed is free a moment later.
   Bytes freed;
   for (;;) {
-    const Bytes used = uses_.copies.used();
+    const Bytes used = this->used();
     const auto free = uses_.free ? uses_.free() : std::nullopt;
     const bool fits_bound = used + more <= uses_.most;
     const bool fits_disk = !free || more + kLeftFree <= *free + freed;
@@ -417,7 +433,7 @@ Result<void> VolumeCopies::make_room(const VolumeName& volume, Bytes more) {
                    needs + "whose disk has " + to_string(*free) + " free"};
     }
     const auto status = uses_.copies.find_volume(least->tenant, least->name);
-    if (status.ok()) freed += status->size + status->unfinished;
+    if (status.ok()) freed += status->size + status->unfinished + made_of(*least);
     ++counts_.evicted;
     uses_.log.info(
         "volume_copy_evicted",

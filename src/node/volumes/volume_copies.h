@@ -36,6 +36,9 @@ class VolumeCopies {
     std::function<std::set<VolumeName>()> mounted = {};
     // Of the disk, that is free; nothing: it cannot be told.
     std::function<std::optional<Bytes>()> free = {};
+    // What this node made of a copy takes beside it, and goes with it: layers that were composed.
+    std::function<Bytes(const VolumeName&)> made_of = {};
+    std::function<void(const VolumeName&)> removed = {};
   };
   // For the metrics.
   struct Counts {
@@ -73,6 +76,13 @@ class VolumeCopies {
   // Where a sandbox finds it. UNAVAILABLE, while it is being brought, which this begins; errors as
   // VolumeStore::mounted_folder() has them.
   Result<std::string> folder(const VolumeName& volume);
+  // As folder() of a copy that is whole: its use is noted. NOT_FOUND.
+  Result<std::string> copied_folder(const VolumeName& volume);
+  void note_use(const VolumeName& volume);
+  // Evicts others, so that so much more can be made of it. RESOURCE_EXHAUSTED.
+  Result<void> make_room(const VolumeName& volume, Bytes more);
+  // The copy is no good: it is to be brought again.
+  void drop(const VolumeName& volume) { remove_copy(volume); }
   // Whether a function that mounts it may be deployed on this node. Errors as
   // VolumeStore::mounted_folder() has them; none where another node keeps volumes, which checks it.
   Result<void> can_mount(const VolumeName& volume) const;
@@ -103,7 +113,6 @@ class VolumeCopies {
   void write_record_soon();
   bool is_current(const VolumeName& volume) const;
   bool is_whole(const VolumeName& volume) const;
-  void note_use(const VolumeName& volume);
   void ask();
   void told(Result<std::map<VolumeName, VolumeStatus>> volumes);
   void renew_mounted();
@@ -113,7 +122,10 @@ class VolumeCopies {
   void begin_next();
   void ended(const VolumeName& volume, const Result<void>& result);
   void settle_fetching(const VolumeName& volume, const Result<void>& result);
-  Result<void> make_room(const VolumeName& volume, Bytes more);
+  Bytes made_of(const VolumeName& volume) const {
+    return uses_.made_of ? uses_.made_of(volume) : Bytes();
+  }
+  Bytes used() const;
   std::optional<VolumeName> least_used(const std::set<VolumeName>& mounted) const;
   void remove_copy(const VolumeName& volume);
   void remove_copies(const std::function<bool(const VolumeName&)>& goes);

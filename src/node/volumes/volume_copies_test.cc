@@ -112,16 +112,18 @@ class VolumeCopiesTest : public testing::Test {
   }
   void start() {
     store_ = open(folder_ + "/copies");
-    copies_ =
-        std::make_unique<VolumeCopies>(VolumeCopies::Uses{.loop = loop_,
-                                                          .log = log_,
-                                                          .kept = *kept_,
-                                                          .copies = *store_,
-                                                          .record = folder_ + "/record.json",
-                                                          .most = most_,
-                                                          .in_cluster = in_cluster_,
-                                                          .mounted = [this] { return mounted_; },
-                                                          .free = [this] { return free_; }});
+    copies_ = std::make_unique<VolumeCopies>(
+        VolumeCopies::Uses{.loop = loop_,
+                           .log = log_,
+                           .kept = *kept_,
+                           .copies = *store_,
+                           .record = folder_ + "/record.json",
+                           .most = most_,
+                           .in_cluster = in_cluster_,
+                           .mounted = [this] { return mounted_; },
+                           .free = [this] { return free_; },
+                           .made_of = [this](const VolumeName& volume) { return made_[volume]; },
+                           .removed = [this](const VolumeName& volume) { made_.erase(volume); }});
     copies_->set_source(&keeper_);
   }
   // As a worker that ends: what is on its way is lost.
@@ -176,6 +178,7 @@ class VolumeCopiesTest : public testing::Test {
   bool in_cluster_ = false;
   std::optional<Bytes> free_;
   std::set<VolumeName> mounted_;
+  std::map<VolumeName, Bytes> made_;  // what was made of copies
   std::unique_ptr<VolumeStore> kept_, store_;
   std::unique_ptr<VolumeCopies> copies_;
 };
@@ -456,6 +459,33 @@ TEST_F(VolumeCopiesTest, OneMoreThanTheLimitOfThoseThatWaitIsRefusedAndTheOthers
   run();
   EXPECT_EQ(ready, VolumeCopies::kMostWaiting);
   EXPECT_TRUE(bring().ok()) << "the limit is of those that wait at once";
+}
+
+TEST_F(VolumeCopiesTest, WhatIsMadeOfACopyCountsAndGoesWithIt) {
+  stop();
+  most_ = Bytes(100);
+  start();
+  const VolumeName other{kTenant, "other"};
+  for (const VolumeName& volume : {kWeights, other}) {
+    keeper_.volumes[volume] = {{"zip", std::string(20, volume.name[0])}};
+    ASSERT_TRUE(bring(volume).ok());
+  }
+  EXPECT_TRUE(copies_->copied_folder(kWeights).ok());
+  ASSERT_TRUE(copies_->make_room(kWeights, Bytes(60)).ok());
+  made_[kWeights] = Bytes(60);
+  EXPECT_EQ(copies_->counts().size, Bytes(100));
+  EXPECT_TRUE(copies_->copied_folder(other).ok()) << "nothing had to go";
+  // The other one, but never the one that it is for.
+  ASSERT_TRUE(copies_->make_room(kWeights, Bytes(20)).ok());
+  EXPECT_FALSE(copies_->copied_folder(other).ok());
+  EXPECT_FALSE(copies_->make_room(kWeights, Bytes(21)).ok());
+  EXPECT_EQ(made_.at(kWeights), Bytes(60));
+  mounted_ = {kWeights};
+  EXPECT_FALSE(bring(other).ok() && copies_->make_room(other, Bytes(1)).ok());
+  mounted_ = {};
+  ASSERT_TRUE(copies_->make_room(other, Bytes(50)).ok());
+  EXPECT_FALSE(made_.contains(kWeights));
+  EXPECT_FALSE(copies_->copied_folder(kWeights).ok());
 }
 
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {

@@ -11,6 +11,7 @@
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
 #include "core/domain/mount.h"
+#include "node/volumes/download.h"
 #include "node/volumes/on_disk.h"
 #include "node/volumes/upload.h"
 #include "node/volumes/volume_folder.h"
@@ -37,39 +38,6 @@ std::string name_of_upload(const UploadKey& key) {
   return crypto::to_hex(
       crypto::sha256(key.path + "\n" + std::to_string(key.size->count) + "\n" + key.sha256));
 }
-
-class Download final : public VolumeDownload {
- public:
-  Download(VolumeFile file, OwnedFd fd, Disk disk, std::shared_ptr<size_t> lease)
-      : file_(std::move(file)),
-        fd_(std::make_shared<OwnedFd>(std::move(fd))),
-        disk_(std::move(disk)),
-        lease_(std::move(lease)) {}
-
-  const VolumeFile& file() const override { return file_; }
-  void read(Bytes offset, Bytes count, std::function<void(Result<std::string>)> done) override {
-    run_on_disk<std::string>(
-        disk_, alive_,
-        [fd = fd_, offset, count]() -> Result<std::string> {
-          std::string bytes(count.count, '\0');
-          ssize_t got = 0;
-          do {
-            got = pread(fd->get(), bytes.data(), bytes.size(), static_cast<off_t>(offset.count));
-          } while (got < 0 && errno == EINTR);
-          if (got < 0) return error_from_errno("read a file of a volume", errno);
-          bytes.resize(static_cast<size_t>(got));
-          return bytes;
-        },
-        std::move(done));
-  }
-
- private:
-  const VolumeFile file_;
-  const std::shared_ptr<OwnedFd> fd_;  // shared with reads under way
-  const Disk disk_;
-  const std::shared_ptr<size_t> lease_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-};
 
 }  // namespace
 
@@ -490,20 +458,8 @@ void VolumeStore::open_file(TenantId tenant, const std::string& volume, const st
                                       [alive = std::weak_ptr<bool>(alive_)](size_t* transfers) {
                                         if (!alive.expired()) --*transfers;
                                       });
-  const std::string content = (*found)->folder + "/contents/" + file->sha256;
-  run_on_disk<std::shared_ptr<OwnedFd>>(
-      disk_, alive_,
-      [content]() -> Result<std::shared_ptr<OwnedFd>> {
-        auto fd =
-            std::make_shared<OwnedFd>(::open(content.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-        if (!fd->valid()) return error_from_errno("read a file of a volume", errno);
-        return fd;
-      },
-      [this, lease, file = *file, done = std::move(done)](Result<std::shared_ptr<OwnedFd>> fd) {
-        if (!fd.ok()) return done(fd.error());
-        done(std::shared_ptr<VolumeDownload>(
-            std::make_shared<Download>(file, std::move(**fd), disk_, lease)));
-      });
+  open_download(disk_, alive_, (*found)->folder + "/contents/" + file->sha256, *file, lease,
+                std::move(done));
 }
 
 Result<std::string> VolumeStore::mounted_folder(TenantId tenant, const std::string& name) const {

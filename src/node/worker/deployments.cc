@@ -125,6 +125,13 @@ Result<std::string> host_path_of(const MountUses& uses, TenantId tenant,
   return allowed.ok() ? std::move(allowed) : allowed.error().with_context(what);
 }
 
+// Whether it was deployed with this image already, here or where this node has it from: no client
+// says what digest its code has.
+bool has_image_elsewhere(const FunctionSpec& spec, const ImageReference& image) {
+  return image.is_local() && !image.digest.empty() &&
+         spec.code_sha256 == images::code_sha256_of(image.digest);
+}
+
 // What the image says of what the function does not, and what the function is known by from then
 // on: the digest that its tag named.
 Result<void> fit_to_image(FunctionSpec& spec, const images::PulledImage& image,
@@ -404,13 +411,15 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
   const auto command = parse_image_command(spec.handler);
   if (!command.ok()) return done(command.error());
   const ImageReference image = command->image;
-  const auto access =
+  auto access =
       image_access(spec.name.tenant, image, uses_.functions, uses_.revisions, uses_.secrets);
   if (!access.ok()) return done(access.error());
+  access->is_elsewhere = has_image_elsewhere(spec, image);
   // One that is here already, and the tenant's, needs no path.
   const bool is_here = access->is_known && uses_.images->find(image.digest) != nullptr;
   auto path =
       is_here ? Result<std::string>(std::string()) : host_path_of(mounts_, spec.name.tenant, image);
+  if (!path.ok() && access->is_elsewhere) path = std::string();
   if (!path.ok()) return done(path.error());
   // Whether it can be had is known once it is there.
   if (unpacked.change.dry_run && !is_here) {

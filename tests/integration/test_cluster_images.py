@@ -1,0 +1,146 @@
+"""Container images that lie on one machine of a cluster: each node has what it unpacks from the node that read the layout or archive."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from cluster_world import Postgres
+from harness import PREFIX, HttpError
+from image_layouts import Layout, compile_server, server_layer
+from test_cluster import Cluster
+from test_cluster_volumes import Link
+
+TOOLS = shutil.which("skopeo") and shutil.which("umoci")
+MIB = 1 << 20
+
+
+@unittest.skipUnless(TOOLS, "there is no skopeo or no umoci")
+class ImagesOfACluster(unittest.TestCase):
+    """Only one node may read the folder of images."""
+
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="lambent-images-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        self.folder = pathlib.Path(folder)
+        self.folder.chmod(0o755)
+        self.images = self.folder / "images"
+        self.images.mkdir()
+        program = compile_server(self.images)
+        self.layout = Layout(self.images / "layout")
+        noise = os.urandom(6 * MIB)
+        self.digest = self.layout.add("server", [server_layer(program).file("srv/noise", noise).bytes()], Entrypoint=["/bin/server"],
+                                      ExposedPorts={"9090/tcp": {}}, Env=["GREETING=hi"])
+
+    def cluster(self, names="abc", reader="a", **more):
+        cluster = Cluster(self, names=names, own_flags={reader: ("--mount-allow", str(self.images))}, **more)
+        if more.get("told", True):
+            cluster.wait_until_up()
+        return cluster
+
+    def deploy(self, cluster, node, name="server", image=None):
+        folder = self.folder / "functions" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        image = image or f"oci:{self.images}/layout:server"
+        (folder / "lambent.toml").write_text(f'name = "{name}"\nkind = "http"\nimage = "{image}"\n')
+        done = subprocess.run([str(PREFIX / "bin/lambent"), "deploy", str(folder)], capture_output=True, text=True, check=False,
+                              env={**os.environ, "LAMBENT_ENDPOINT": cluster[node].endpoint})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def known_at(self, cluster, *nodes, seconds=60):
+        for node in nodes:
+            cluster.wait_for(lambda node=node: cluster[node].request("GET", "/v1/functions").json["functions"] != [], seconds)
+
+    def state(self, cluster, node):
+        return pathlib.Path(cluster[node].folder) / "state"
+
+    def runs_at(self, cluster, node, name="server"):
+        body = cluster[node].request("GET", f"/f/{name}/").body.decode()
+        self.assertIn("GREETING=hi", body)
+        self.assertIn("host=no", body)
+
+    def test_an_image_of_a_layout_runs_on_all_nodes(self):
+        cluster = self.cluster(policy="random")
+        self.deploy(cluster, "b")
+        self.known_at(cluster, "b", "c")
+        for number in range(30):
+            self.runs_at(cluster, "abc"[number % 3])
+        ran = cluster.completed("server")
+        self.assertTrue(all(ran.values()), ran)
+        for node in "bc":
+            self.assertEqual(len(list((self.state(cluster, node) / "images/ready").iterdir())), 1)
+            cluster.wait_for(lambda node=node: not list(self.state(cluster, node).glob("image_copies/*/*/tree/**/*")))
+            self.assertIn("image_fetched", cluster[node].log())
+            self.assertNotIn("image_not_fetched", cluster[node].log())
+        # What it was read from may go, and so may the first node.
+        shutil.rmtree(self.images)
+        cluster["a"].kill()
+        cluster.wait_for(lambda: all(cluster.states(node)["a"] == "lost" for node in "bc"))
+        cluster["b"].kill()
+        cluster["b"].start()
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "lost")
+        self.runs_at(cluster, "b")
+
+    def test_archives_come_too(self):
+        cluster = self.cluster("ab")
+        for transport in ("oci-archive", "docker-archive"):
+            name = transport.partition("-")[0]
+            archive = self.images / f"{name}.tar"
+            subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{self.images}/layout:server", f"{transport}:{archive}:it:1"], check=True)
+            self.deploy(cluster, "a", name, f"{transport}:{archive}")
+        cluster.wait_for(lambda: len(cluster["b"].request("GET", "/v1/functions").json["functions"]) == 2, 60)
+        cluster["a"].request("POST", "/v1/cluster/nodes/a/drain")
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "draining")
+        for name in ("oci", "docker"):
+            self.runs_at(cluster, "b", name)
+            self.assertEqual(cluster.owner(name), "b")
+
+    def test_what_comes_altered_or_is_cut_off_is_asked_for_again(self):
+        cluster = self.cluster("ab", told=False)
+        link = Link(self, cluster["a"].address[1])
+        members = [{"node": "a", "address": f"http://127.0.0.1:{link.port}"}, {"node": "b", "address": cluster.addresses["b"]}]
+        for name in "ab":
+            cluster[name].request("PUT", "/v1/cluster/members", json.dumps({"source": "test", "home": "a", "members": members}))
+        cluster.wait_until_up()
+        link.cut_after = link.passed + 5 * MIB
+        self.deploy(cluster, "a")
+        cluster.wait_for(lambda: link.passed > link.cut_after, 60)
+        before, link.cut_after, link.change = link.passed, None, (b"imageLayoutVersion", b"imageLayoutVersiom")
+        cluster.wait_for(lambda: "other bytes came than were sent" in cluster["b"].log(), 60)
+        self.assertEqual(list((self.state(cluster, "b") / "images/ready").iterdir()), [])
+        # Requests go to a meanwhile.
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "up")
+        self.runs_at(cluster, "b")
+        self.assertEqual(cluster.completed("server", "a"), {"a": 1})
+        link.change = None
+        self.known_at(cluster, "b")
+        self.assertLess(link.passed - before, 5 * MIB, "what came before the cut did not come again")
+
+    def test_with_a_shared_catalog_it_comes_from_whichever_node_read_it(self):
+        cluster = self.cluster(reader="b", flags=("--catalog", Postgres(self).url))
+        cluster["a"].kill()
+        for node in "bc":
+            cluster.wait_for(lambda node=node: cluster.states(node)["a"] == "lost")
+        self.deploy(cluster, "b")
+        self.known_at(cluster, "c")
+        cluster["b"].request("POST", "/v1/cluster/nodes/b/drain")
+        cluster.wait_for(lambda: cluster.states("c")["b"] == "draining")
+        self.runs_at(cluster, "c")
+        self.assertEqual(cluster.owner("server", "bc"), "c")
+
+    def test_only_who_has_an_image_gets_it_by_its_digest(self):
+        cluster = self.cluster("ab")
+        self.deploy(cluster, "a")
+        cluster["b"].delete("server")
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].request("POST", "/2015-03-31/functions", self.by_digest(f"oci:{self.folder}/elsewhere@{self.digest}"))
+        self.assertEqual(caught.exception.status, 403)
+
+    def by_digest(self, image):
+        return json.dumps({"FunctionName": "taken", "PackageType": "Image", "Code": {"ImageUri": image}, "Role": "none"})
+
+
+if __name__ == "__main__":
+    unittest.main()
