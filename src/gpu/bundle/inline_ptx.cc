@@ -7,13 +7,15 @@
 #include <set>
 #include <vector>
 
+#include "gpu/bundle/ptx_words.h"
 #include "gpu/bundle/source_text.h"
 
 namespace lambent::bundle {
 namespace {
 
+using namespace ptx;
+
 constexpr size_t kMostInstructions = 256;
-constexpr std::string_view kSpace = "lambent::host::ptx::";
 
 struct Operand {
   std::string constraint;  // without what says that it is written
@@ -26,12 +28,6 @@ struct Parts {
   std::string text;
   std::vector<Operand> operands;
 };
-
-std::string trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return std::string(text);
-}
 
 // What a literal's characters are; its quotes are at `at` and before the end.
 std::string content(std::string_view literal) {
@@ -123,33 +119,6 @@ std::vector<std::string> instructions_of(const std::string& text) {
   return found;
 }
 
-std::vector<std::string> split(std::string_view text, char by) {
-  std::vector<std::string> parts;
-  int depth = 0;
-  std::string current;
-  for (const char c : text) {
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (c == by && depth == 0) {
-      parts.push_back(trimmed(current));
-      current.clear();
-    } else {
-      current += c;
-    }
-  }
-  if (!trimmed(current).empty()) parts.push_back(trimmed(current));
-  return parts;
-}
-
-const std::map<std::string, std::string>& types() {
-  static const std::map<std::string, std::string> kTypes = {
-      {"u8", "uint8_t"}, {"u16", "uint16_t"}, {"u32", "uint32_t"}, {"u64", "uint64_t"},
-      {"s8", "int8_t"},  {"s16", "int16_t"},  {"s32", "int32_t"},  {"s64", "int64_t"},
-      {"b8", "uint8_t"}, {"b16", "uint16_t"}, {"b32", "uint32_t"}, {"b64", "uint64_t"},
-      {"f32", "float"},  {"f64", "double"},   {"pred", "bool"}};
-  return kTypes;
-}
-
 // What a register of a constraint holds; empty for what has no type here.
 std::string type_of_constraint(const std::string& constraint) {
   static const std::map<std::string, std::string> kConstraints = {
@@ -157,63 +126,6 @@ std::string type_of_constraint(const std::string& constraint) {
       {"f", "float"},    {"d", "double"},   {"n", "int64_t"}};
   const auto found = kConstraints.find(constraint);
   return found == kConstraints.end() ? "" : found->second;
-}
-
-// Modifiers that change nothing here: a rounding to nearest, an approximation, a cache, an order.
-bool is_idle(const std::string& modifier) {
-  static const std::set<std::string> kIdle = {
-      "approx", "full", "ftz", "rn",  "volatile", "relaxed", "acquire", "release", "acq_rel",
-      "sc",     "weak", "sys", "gpu", "cta",      "global",  "nc",      "ca",      "cg",
-      "cs",     "cv",   "lu",  "wb",  "wt",       "to",      "aligned", "uni"};
-  return kIdle.contains(modifier) || modifier.find("::") != std::string::npos;
-}
-
-// Instructions of ptx.h by their name and what is not idle of their modifiers: how many operands
-// they have behind the first, which they write.
-const std::map<std::string, size_t>& calculations() {
-  static const std::map<std::string, size_t> kCalculations = {
-      {"mov", 1},         {"not", 1},         {"neg", 1},
-      {"abs", 1},         {"popc", 1},        {"clz", 1},
-      {"brev", 1},        {"bfind", 1},       {"bfind.shiftamt", 1},
-      {"ex2", 1},         {"lg2", 1},         {"rcp", 1},
-      {"rsqrt", 1},       {"sqrt", 1},        {"sin", 1},
-      {"cos", 1},         {"tanh", 1},        {"cvta", 1},
-      {"add", 2},         {"sub", 2},         {"mul", 2},
-      {"mul.lo", 2},      {"mul.hi", 2},      {"mul.wide", 2},
-      {"div", 2},         {"rem", 2},         {"min", 2},
-      {"max", 2},         {"and", 2},         {"or", 2},
-      {"xor", 2},         {"shl", 2},         {"shr", 2},
-      {"add.cc", 2},      {"addc", 2},        {"addc.cc", 2},
-      {"sub.cc", 2},      {"subc", 2},        {"subc.cc", 2},
-      {"fma", 3},         {"mad.lo", 3},      {"mad.hi", 3},
-      {"mad.wide", 3},    {"mad.lo.cc", 3},   {"mad.hi.cc", 3},
-      {"madc.lo", 3},     {"madc.hi", 3},     {"madc.lo.cc", 3},
-      {"madc.hi.cc", 3},  {"sad", 3},         {"bfe", 3},
-      {"prmt", 3},        {"shf.l.wrap", 3},  {"shf.r.wrap", 3},
-      {"shf.l.clamp", 3}, {"shf.r.clamp", 3}, {"selp", 3},
-      {"bfi", 4},         {"lop3", 4}};
-  return kCalculations;
-}
-
-const std::set<std::string>& special_registers() {
-  static const std::set<std::string> kRegisters = {
-      "laneid",      "warpid",      "smid",        "nsmid",       "lanemask_eq",
-      "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge", "clock",
-      "clock64",     "globaltimer", "tid.x",       "tid.y",       "tid.z",
-      "ntid.x",      "ntid.y",      "ntid.z",      "ctaid.x",     "ctaid.y",
-      "ctaid.z",     "nctaid.x",    "nctaid.y",    "nctaid.z",    "dynamic_smem_size"};
-  return kRegisters;
-}
-
-std::string with_underscores(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
-}
-
-bool is_number(const std::string& word) {
-  return !word.empty() &&
-         (isdigit(static_cast<unsigned char>(word[0])) ||
-          (word[0] == '-' && word.size() > 1 && isdigit(static_cast<unsigned char>(word[1]))));
 }
 
 class Translation {
@@ -259,13 +171,7 @@ class Translation {
   // A register, a number or a special register, as C++; empty for anything else.
   std::string value(std::string word) const {
     if (word.starts_with("%%")) word.erase(0, 1);
-    if (is_number(word)) {
-      if (word.starts_with("0f") || word.starts_with("0F")) {
-        return std::string(kSpace) + "bits<float>(0x" + word.substr(2) + "u)";
-      }
-      std::erase(word, 'U');
-      return word;
-    }
+    if (is_number(word)) return number(word);
     if (word.size() > 1 && word[0] == '%') {
       const std::string name = word.substr(1);
       if (isdigit(static_cast<unsigned char>(name[0]))) {
