@@ -319,7 +319,7 @@ class Body {
            joined(values, ", ") + "}); }";
   }
 
-  // atom and red. Nobody else runs while a thread is at shared memory.
+  // atom and red. No other thread runs while one is at shared memory.
   Code atomic(const Operation& o) {
     const bool reduces = o.name == "red";
     if ((!reduces && o.name != "atom") || o.types.size() != 1) return std::nullopt;

@@ -164,7 +164,7 @@ Result<bool> read_variable(std::string_view text, Module& module) {
   return true;
 }
 
-// Shared memory that one function alone uses stands in it; its name is the module's.
+// Shared memory of a single function stands in it; its name is the module's.
 Result<void> lift_shared_memory(Function& function, Module& module) {
   for (const Statement& statement : function.body) {
     if (!statement.text.starts_with(".shared")) continue;

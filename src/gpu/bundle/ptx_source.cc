@@ -81,7 +81,7 @@ class SourceOfModules {
     }
   }
 
-  // Variables that one kernel alone uses lie over those of others: no two kernels share a block.
+  // Variables of a single kernel lie over those of others: no two kernels share a block.
   void lay_out_shared_memory() {
     std::map<std::string, std::vector<const Function*>> users;
     for (const Function* function : defined_) {
