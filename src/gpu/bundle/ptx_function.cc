@@ -178,7 +178,9 @@ class Body {
         continue;
       }
       const size_t count = std::strtoul(each.c_str() + open + 1, nullptr, 10);
-      if (count > kMostRegisters) return std::nullopt;
+      if (count > kMostRegisters || registers_.size() + names.size() > kMostRegisters) {
+        return std::nullopt;
+      }
       for (size_t i = 0; i < count; ++i) names.push_back(stem + std::to_string(i));
     }
     std::vector<std::string> variables;
@@ -404,10 +406,8 @@ class Body {
     if (o.has("sync")) {
       // A barrier of some of the block's threads has a number of its own, and their count.
       if (o.operands.size() == 1 && o.operands[0] == "0") return "__syncthreads();";
-      std::vector<std::string> operands = o.operands;
-      if (operands.size() == 1) operands.push_back("%ntid.x");
       if (o.operands.size() == 1) return std::nullopt;
-      const auto code = call("named_barrier", "", operands, 0);
+      const auto code = call("named_barrier", "", o.operands, 0);
       return code ? Code(*code + ";") : code;
     }
     if (!o.has("red") || o.operands.size() != 3 || o.operands[1] != "0") return std::nullopt;
@@ -591,7 +591,7 @@ class Body {
            ");";
   }
 
-  static constexpr size_t kMostRegisters = 1 << 20;
+  static constexpr size_t kMostRegisters = 1 << 17;
 
   const Function& function_;
   const Symbols& symbols_;

@@ -231,6 +231,7 @@ Result<Parameter> read_declaration(const std::string& text) {
     found.name.erase(open);
     found.count = count;
   }
+  if (!std::all_of(found.name.begin(), found.name.end(), in_name)) return unreadable(text);
   found.alignment = std::max(found.alignment, found.count == 0 ? found.bytes() : 1);
   const bool is_power = (found.alignment & (found.alignment - 1)) == 0;
   if (!is_power || found.alignment > kMostAlignment) return unreadable(text);
