@@ -66,6 +66,9 @@ std::vector<std::string> within(const std::string& braced) {
   return split(std::string_view(braced).substr(1, braced.size() - 2), ',');
 }
 
+// Pairs of small floats are compared one by one, which the host does not have.
+bool is_pair(const std::string& type) { return type == "__half2" || type == "__nv_bfloat162"; }
+
 class Body {
  public:
   Body(const Function& function, const Symbols& symbols) : function_(function), symbols_(symbols) {
@@ -149,7 +152,8 @@ class Body {
         text.starts_with(".callprototype")) {
       return "";
     }
-    const size_t blank = text.find(' ');
+    // Blanks may be missing: `.reg.b16 x`.
+    const size_t blank = text.find_first_of(" .", 1);
     if (blank == std::string::npos) return std::nullopt;
     const std::string kind = text.substr(0, blank);
     if (kind == ".reg") return registers(text.substr(blank));
@@ -167,7 +171,11 @@ class Body {
     const std::string whole = trimmed(text);
     const size_t blank = whole.find(' ');
     if (blank == std::string::npos) return std::nullopt;
-    const auto type = types().find(whole.substr(1, blank - 1));
+    // Small floats are kept as bits.
+    static const std::map<std::string, std::string> kBits = {
+        {"f16", "b16"}, {"bf16", "b16"}, {"f16x2", "b32"}, {"bf16x2", "b32"}};
+    const auto bits = kBits.find(whole.substr(1, blank - 1));
+    const auto type = types().find(bits == kBits.end() ? whole.substr(1, blank - 1) : bits->second);
     if (type == types().end()) return std::nullopt;
     std::vector<std::string> names;
     for (const std::string& each : split(whole.substr(blank), ',')) {
@@ -482,10 +490,12 @@ class Body {
 
   // setp and set, whose result may be combined with a predicate.
   Code comparison(const Operation& o) {
-    if ((o.name != "setp" && o.name != "set") || o.operands.size() < 3 || o.modifiers.empty()) {
+    if ((o.name != "setp" && o.name != "set") || o.operands.size() < 3 || o.modifiers.empty() ||
+        o.types.empty()) {
       return std::nullopt;
     }
     const bool is_set = o.name == "set";
+    if (is_pair(o.type()) || (is_set && o.types.front().starts_with("__"))) return std::nullopt;
     if (o.types.size() != (is_set ? 2u : 1u)) return std::nullopt;
     const auto compared =
         call("compare_" + o.modifiers[0], o.type(), {o.operands[1], o.operands[2]}, 0);
@@ -511,6 +521,9 @@ class Body {
   Code calculation(const Operation& o) {
     if (o.operands.empty() || o.types.empty()) return std::nullopt;
     if (o.type() == "bool") return logic(o);
+    if (is_pair(o.type()) && (o.name == "min" || o.name == "max" || o.name == "abs")) {
+      return std::nullopt;
+    }
     std::string known = o.name, rounding;
     bool within_one = false;
     for (const std::string& each : o.modifiers) {

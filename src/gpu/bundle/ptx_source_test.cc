@@ -78,6 +78,13 @@ TEST(PtxSource, ModulesAreLinked) {
   EXPECT_TRUE(has(made->text, "__asm__(\"count\")")) << made->text;
 }
 
+TEST(PtxSource, PairsOfSmallFloatsAreNotCompared) {
+  const std::string registers = ".reg.b32 a, b;\n.reg .f16 low;\n";
+  EXPECT_TRUE(source(kernel(registers + "{add.f16x2 a, a, b;}\nmov.b32 {low, _}, a;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "set.eq.f16x2.f16x2 a, a, b;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "max.f16x2 a, a, b;\n")).ok());
+}
+
 TEST(PtxSource, WhatIsCutOffOrNotPtxIsRefused) {
   const std::string whole = kernel(".reg .b32 %r<2>;\nmov.u32 %r1, 5;\n");
   EXPECT_FALSE(source(whole.substr(0, whole.size() - 8)).ok());

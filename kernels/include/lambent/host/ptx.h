@@ -139,7 +139,8 @@ inline T larger(T a, T b) {
 template <typename T>
 inline T multiplied_and_added(T a, T b, T c) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::fma(a, b, c));
-  if constexpr (!std::is_floating_point_v<T>) return __hfma(a, b, c);
+  if constexpr (!std::is_floating_point_v<T> && sizeof(T) == 2) return __hfma(a, b, c);
+  if constexpr (!std::is_floating_point_v<T> && sizeof(T) == 4) return __hfma2(a, b, c);
 }
 
 // The carry of the thread that runs: no other comes between its instructions.
