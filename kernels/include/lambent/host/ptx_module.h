@@ -4,7 +4,6 @@
 // kernel.h.
 #pragma once
 
-#include <cstdarg>
 #include <limits>
 
 #include "lambent/host/ptx.h"
