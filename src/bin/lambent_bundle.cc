@@ -130,7 +130,7 @@ CLI::App* add_build(CLI::App& app, Arguments& arguments) {
 CLI::App* add_host(CLI::App& app, Arguments& arguments) {
   auto& program = arguments.program;
   auto* host = app.add_subcommand("host", "Compile the kernels of a CUDA program for the emulator");
-  host->add_option("FILE", program.files, "The program's CUDA sources; compiled as one")
+  host->add_option("FILE", program.files, "The program's CUDA sources, or its PTX; compiled as one")
       ->required();
   host->add_option("-o,--output", program.compilation.output,
                    "PROGRAM.kernels.so, beside the program")
@@ -144,6 +144,12 @@ CLI::App* add_host(CLI::App& app, Arguments& arguments) {
       ->allow_extra_args(false);
   host->add_option("--toolkit-headers", program.toolkit_headers,
                    "The include folder of the CUDA toolkit; default: of the nvcc on the PATH");
+  host->add_flag("--ptx", program.by_ptx,
+                 "Translate what nvcc makes of the sources, not the sources; so for Thrust anyway");
+  host->add_option("--nvcc", program.nvcc_options,
+                   "An option of nvcc for --ptx, such as -arch=sm_80: those the program was built "
+                   "with")
+      ->allow_extra_args(false);
   host->footer(
       "Example:\n  nvcc -cudart shared vadd.cu -o vadd\n"
       "  lambent-bundle host vadd.cu -o vadd.kernels.so");

@@ -256,8 +256,7 @@ std::set<VolumeName> NodeVolumes::mounted() const {
   std::set<VolumeName> mounted;
   if (worker_ == nullptr) return mounted;
   std::set<FunctionName> seen;
-  for (const SandboxStatus& sandbox :
-       worker_->status().uses().backends.status(Metering::kNone)) {
+  for (const SandboxStatus& sandbox : worker_->status().uses().backends.status(Metering::kNone)) {
     if (!seen.insert(sandbox.function).second) continue;
     const auto spec = worker_->find_function(sandbox.function);
     if (!spec.ok()) continue;

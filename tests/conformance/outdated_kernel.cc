@@ -5,6 +5,7 @@
 extern "C" __attribute__((visibility("default")))
 const emulated_kernel emulated_kernel_outdated{EMULATED_KERNEL_ABI_VERSION + 1,
                                                0,
+                                               0,
                                                nullptr,
                                                nullptr,
                                                0,
@@ -37,8 +38,17 @@ const uint32_t kTwoPointers[] = {8, 8};
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const emulated_kernel emulated_kernel_meet{
-    EMULATED_KERNEL_ABI_VERSION, 2, kTwoPointers, kTwoPointers, 0, 1024, 16, meet_block, nullptr};
+extern "C" __attribute__((visibility("default")))
+const emulated_kernel emulated_kernel_meet{EMULATED_KERNEL_ABI_VERSION,
+                                           0,
+                                           2,
+                                           kTwoPointers,
+                                           kTwoPointers,
+                                           0,
+                                           1024,
+                                           16,
+                                           meet_block,
+                                           nullptr};
 extern "C" __attribute__((visibility("default")))
 const emulated_kernel emulated_kernel_break_meeting{
-    EMULATED_KERNEL_ABI_VERSION, 0, nullptr, nullptr, 0, 1024, 16, break_block, nullptr};
+    EMULATED_KERNEL_ABI_VERSION, 0, 0, nullptr, nullptr, 0, 1024, 16, break_block, nullptr};

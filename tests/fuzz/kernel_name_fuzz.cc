@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/check.h"
-#include "emulator/emulated_runtime/device_names.h"
+#include "gpu/cuda_abi/device_names.h"
 #include "gpu/bundle/program_kernels.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto expression = bundle::expression_of_symbol(symbol);
   CHECK(expression.parameters.empty() || expression.parameters.front() == '(',
         "parameters stand in parentheses");
-  const std::string name = emulated_runtime::name_in_host_code(text);
+  const std::string name = cuda_abi::name_in_host_code(text);
   CHECK(name.size() <= 2 * size + 32, "names do not grow without bound");
   return 0;
 }

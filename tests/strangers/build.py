@@ -130,7 +130,9 @@ class Builder:
 
     def _kernels(self, program, built, out, log):
         def bundle(files, output):
-            return self._run([self.bundle, "host", *files, "-o", output, "--toolkit-headers", self.toolkit / "include", *program.flags],
+            # For kernels that come by PTX: the names of Thrust's say what they were made for.
+            by_ptx = [f"--nvcc={flag}" for flag in ("-std=c++17", f"-arch={self.architecture}", *program.nvcc_flags)]
+            return self._run([self.bundle, "host", *files, "-o", output, "--toolkit-headers", self.toolkit / "include", *by_ptx, *program.flags],
                              built.folder, log)
 
         def make():

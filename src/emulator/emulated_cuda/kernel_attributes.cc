@@ -27,7 +27,8 @@ CUresult kernel_attribute(const emulated_node::DeviceSpec& spec, const emulated_
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = capability;
+      // Libraries choose by it how they launch their kernels, so it is what these were made for.
+      *value = kernel.ptx_version != 0 ? kernel.ptx_version : capability;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = max_dynamic_shared_bytes;

@@ -1,6 +1,6 @@
 #include "emulator/emulated_runtime/registry.h"
 
-#include "emulator/emulated_runtime/device_names.h"
+#include "gpu/cuda_abi/device_names.h"
 
 namespace lambent::emulated_runtime {
 
@@ -35,7 +35,7 @@ void Registry::add_kernel(const Binary* binary, const void* host_function, const
   if (!owner || !name) return;
   auto kernel = std::make_shared<RegisteredKernel>();
   kernel->binary = std::move(owner);
-  kernel->name = name_in_host_code(name);
+  kernel->name = cuda_abi::name_in_host_code(name);
   kernels_[host_function] = std::move(kernel);
 }
 
@@ -44,7 +44,7 @@ void Registry::add_variable(const Binary* binary, const void* host_address, cons
   auto owner = owned(binary);
   if (!owner || !name) return;
   variables_[host_address] = std::make_shared<RegisteredVariable>(
-      RegisteredVariable{std::move(owner), name_in_host_code(name), false});
+      RegisteredVariable{std::move(owner), cuda_abi::name_in_host_code(name), false});
 }
 
 void Registry::add_managed(const Binary* binary, void** pointer, const char* name) {
@@ -53,10 +53,10 @@ void Registry::add_managed(const Binary* binary, void** pointer, const char* nam
   if (!owner || !name) return;
   {
     const MutexLock owner_lock(owner->mutex);
-    owner->managed.push_back({pointer, name_in_host_code(name)});
+    owner->managed.push_back({pointer, cuda_abi::name_in_host_code(name)});
   }
   variables_[pointer] = std::make_shared<RegisteredVariable>(
-      RegisteredVariable{owner, name_in_host_code(name), true});
+      RegisteredVariable{owner, cuda_abi::name_in_host_code(name), true});
 }
 
 cudaError_t Registry::load(const Driver& driver, Binary& binary, CUlibrary* library) {

@@ -10,6 +10,7 @@
 #include "core/base/fd.h"
 #include "gpu/bundle/elf_module.h"
 #include "gpu/bundle/program_files.h"
+#include "gpu/bundle/ptx_program.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
 
 namespace lambent::bundle {
@@ -208,6 +209,29 @@ Result<void> write_shared_bytes(const HostCompilation& c, const std::vector<std:
   return write_file_atomically(c.output, module, false);
 }
 
+// Whether it launches kernels of Thrust or CUB, which only nvcc reads.
+bool has_library_kernels(const HostCompilation& c, const ProgramSource& source) {
+  const std::filesystem::path ours = c.include_folder + "/lambent/host/cuda";
+  std::error_code none;
+  bool has_cub = false;
+  for (const std::string& header : source.headers) {
+    const bool is_cub = header.starts_with("cub/");
+    has_cub = has_cub || is_cub;
+    if (!is_cub && !header.starts_with("thrust/")) continue;
+    if (!std::filesystem::exists(ours / header, none)) return true;
+  }
+  if (!has_cub) return false;
+  for (const char* algorithm :
+       {"Reduce", "Scan", "RadixSort", "MergeSort", "SegmentedReduce", "SegmentedSort",
+        "SegmentedRadixSort", "Select", "Partition", "Histogram", "RunLengthEncode", "For",
+        "Transform", "AdjacentDifference", "Copy", "Memcpy", "Merge", "TopK"}) {
+    if (source.text.find(std::string("Device") + algorithm + "::") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 KernelExpression expression_of_symbol(const std::string& symbol) {
@@ -230,20 +254,11 @@ KernelExpression expression_of_symbol(const std::string& symbol) {
 }
 
 Result<std::vector<std::string>> compile_program_kernels(const Program& program) {
+  if (program.by_ptx || is_ptx(program.files)) return compile_ptx_kernels(program);
   const HostCompilation& c = program.compilation;
   ASSIGN_OR_RETURN(const ProgramSource source,
                    read_program(program.files, program.folders, c.scratch_folder));
-  const std::filesystem::path ours = c.include_folder + "/lambent/host/cuda";
-  std::error_code none;
-  for (const std::string& header : source.headers) {
-    if (!header.starts_with("thrust/") && !header.starts_with("cub/")) continue;
-    if (std::filesystem::exists(ours / header, none)) continue;
-    return Error{ErrorCode::kInvalidArgument,
-                 "<" + header +
-                     ">: the kernels of Thrust and CUB are not supported on the host: they "
-                     "consist of a GPU's instructions (inline PTX). What CUB does for blocks and "
-                     "warps is there by <cub/cub.cuh>"};
-  }
+  if (has_library_kernels(c, source)) return compile_ptx_kernels(program);
   ASSIGN_OR_RETURN(auto kernels, find_kernels(program, source));
   HostCompilation registering = c;
   registering.source = c.scratch_folder + "/register.cc";

@@ -19,6 +19,9 @@ struct Program {
   // The headers of the CUDA toolkit, which the host code includes; empty where there is none, and
   // then no host code may be seen outside of #ifdef __CUDACC__.
   std::string toolkit_headers;
+  // Kernels by way of nvcc's PTX instead of their sources, and what else nvcc is told then.
+  bool by_ptx = false;
+  std::vector<std::string> nvcc_options;
   HostCompilation compilation;  // without a source
 };
 

@@ -12,7 +12,7 @@
 
 namespace lambent::bundle {
 
-// The namespace that stands for unnamed ones (emulator/emulated_runtime/device_names.cc knows it
+// The namespace that stands for unnamed ones (gpu/cuda_abi/device_names.h knows it
 // too).
 constexpr std::string_view kUnnamedNamespace = "lambent_unnamed";
 

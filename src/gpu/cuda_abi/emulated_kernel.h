@@ -46,7 +46,9 @@ struct emulated_launch {
  * kernel) is the address of the 32-bit value that it stands for: a kernel sets it with a store. */
 
 struct emulated_kernel {
-  uint32_t abi_version; /* EMULATED_KERNEL_ABI_VERSION */
+  uint16_t abi_version; /* EMULATED_KERNEL_ABI_VERSION */
+  /* Of the PTX that it was made of, 75 for compute_75; 0: of none, and as the device has it. */
+  uint16_t ptx_version;
   uint32_t parameter_count;
   const uint32_t* parameter_sizes; /* bytes of each parameter, in order */
   const uint32_t* parameter_alignments;

@@ -91,13 +91,13 @@ inline T high(T a, T b) {
 }
 template <typename T>
 inline T low(T a, T b) {
-  return static_cast<T>(static_cast<std::make_unsigned_t<Wide<T>>>(static_cast<Wide<T>>(a) * b));
+  return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
 // Sums of integers wrap.
 template <typename T>
 inline T plus(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!std::is_integral_v<T>) {
     return a + b;
   } else {
     using Unsigned = std::make_unsigned_t<T>;
@@ -107,7 +107,7 @@ inline T plus(T a, T b) {
 }
 template <typename T>
 inline T minus(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!std::is_integral_v<T>) {
     return a - b;
   } else {
     using Unsigned = std::make_unsigned_t<T>;
@@ -119,7 +119,7 @@ inline T minus(T a, T b) {
 // What is no number is neither the least nor the greatest, and -0 is less than +0.
 template <typename T>
 inline bool is_number(T a) {
-  if constexpr (std::is_floating_point_v<T>) return a == a;
+  if constexpr (!std::is_integral_v<T>) return a == a;
   return true;
 }
 template <typename T>
@@ -136,11 +136,17 @@ inline bool is_less(T a, T b) {
 }
 template <typename T>
 inline T negated(T a) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!std::is_integral_v<T>) {
     return -a;
   } else {
     return minus(T{}, a);
   }
+}
+template <typename T>
+inline T multiplied_and_added(T a, T b, T c) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::fma(a, b, c));
+  if constexpr (!std::is_floating_point_v<T> && sizeof(T) == 2) return __hfma(a, b, c);
+  if constexpr (!std::is_floating_point_v<T> && sizeof(T) == 4) return __hfma2(a, b, c);
 }
 
 // The carry of the thread that runs: no other comes between its instructions.
@@ -213,7 +219,7 @@ LAMBENT_PTX(cos, 1, static_cast<T>(cos(a)))
 LAMBENT_PTX(tanh, 1, static_cast<T>(tanh(a)))
 LAMBENT_PTX(add, 2, plus(a, b))
 LAMBENT_PTX(sub, 2, minus(a, b))
-LAMBENT_PTX(mul, 2, a* b)
+LAMBENT_PTX(mul, 2, static_cast<T>(a* b))
 LAMBENT_PTX(mul_lo, 2, low(a, b))
 LAMBENT_PTX(mul_hi, 2, high(a, b))
 LAMBENT_PTX(mul_wide, 2, static_cast<Wide<T>>(a) * b)
@@ -224,6 +230,12 @@ LAMBENT_PTX(max, 2, is_number(a) && (!is_number(b) || is_less(b, a)) ? a : b)
 LAMBENT_PTX(and, 2, static_cast<T>(a& b))
 LAMBENT_PTX(or, 2, static_cast<T>(a | b))
 LAMBENT_PTX(xor, 2, static_cast<T>(a ^ b))
+LAMBENT_PTX(copysign, 2, static_cast<T>(copysign(b, a)))
+LAMBENT_PTX(mul24_lo, 2,
+            static_cast<T>(std::is_signed_v<T> ? static_cast<unsigned>(__mul24(static_cast<int>(a),
+                                                                               static_cast<int>(b)))
+                                               : __umul24(a, b)))
+LAMBENT_PTX(cnot, 1, static_cast<T>(a == T{}))
 // By the width or more: nothing is left, but the sign.
 template <typename T, typename A, typename B>
 inline T shl_(A a, B b_) {
@@ -244,7 +256,7 @@ LAMBENT_PTX(addc_cc, 2, plus_carry(a, b, carry, true))
 LAMBENT_PTX(sub_cc, 2, minus_borrow(a, b, 0, true))
 LAMBENT_PTX(subc, 2, minus_borrow(a, b, carry, false))
 LAMBENT_PTX(subc_cc, 2, minus_borrow(a, b, carry, true))
-LAMBENT_PTX(fma, 3, static_cast<T>(std::fma(a, b, c)))
+LAMBENT_PTX(fma, 3, multiplied_and_added(a, b, c))
 LAMBENT_PTX(mad_lo, 3, plus(low(a, b), c))
 LAMBENT_PTX(mad_hi, 3, plus(high(a, b), c))
 template <typename T, typename A, typename B, typename C>
@@ -313,6 +325,27 @@ LAMBENT_PTX_SETP(nan, !is_number(a) || !is_number(b))
 template <typename T, typename A, typename B>
 inline T selp_(A a, B b, bool first) {
   return first ? bits<T>(a) : bits<T>(b);
+}
+// So many ones from a bit on.
+template <typename T, typename A, typename B>
+inline uint32_t bmsk_clamp_(A from_, B count_) {
+  const uint32_t from = bits<uint32_t>(from_), count = bits<uint32_t>(count_);
+  const uint32_t ones = count >= 32 ? ~0u : (1u << count) - 1;
+  return from >= 32 ? 0 : ones << from;
+}
+template <typename T, typename A, typename B>
+inline uint32_t bmsk_wrap_(A from, B count) {
+  return bmsk_clamp_<T>(bits<uint32_t>(from) & 31, bits<uint32_t>(count) & 31);
+}
+template <typename T, typename A, typename B, typename C>
+inline T dp4a_(A a_, B b_, C c) {
+  using Each = std::conditional_t<std::is_signed_v<T>, int8_t, uint8_t>;
+  const uint32_t a = bits<uint32_t>(a_), b = bits<uint32_t>(b_);
+  T sum = bits<T>(c);
+  for (int at = 0; at < 32; at += 8) {
+    sum = plus(sum, static_cast<T>(static_cast<Each>(a >> at) * static_cast<Each>(b >> at)));
+  }
+  return sum;
 }
 template <typename T, typename A, typename B, typename C>
 inline T bfe_(A a_, B from_, C count_) {

@@ -57,6 +57,11 @@ struct Entry<Kernel> {
 
 }  // namespace lambent::host
 
+// A source that was made of PTX says which before it includes this.
+#ifndef LAMBENT_PTX_VERSION
+#define LAMBENT_PTX_VERSION 0
+#endif
+
 #define LAMBENT_EXPORT_ extern "C" __attribute__((visibility("default")))
 
 // LAMBENT_KERNEL_AS(name, kernel): registers `kernel`, which may be an instance of a template such
@@ -65,6 +70,7 @@ struct Entry<Kernel> {
   LAMBENT_EXPORT_ const emulated_kernel emulated_kernel_##name;   \
   const emulated_kernel emulated_kernel_##name = {                \
       EMULATED_KERNEL_ABI_VERSION,                                \
+      LAMBENT_PTX_VERSION,                                        \
       lambent::host::Entry<&__VA_ARGS__>::count,                  \
       lambent::host::Entry<&__VA_ARGS__>::sizes,                  \
       lambent::host::Entry<&__VA_ARGS__>::alignments,             \

@@ -41,7 +41,7 @@ const uint32_t kWrapped[] = {sizeof(Wrapped)};
 
 #define KERNEL(name, count, sizes)                                                                \
   extern "C" __attribute__((visibility("default"))) const emulated_kernel emulated_kernel_##name{ \
-      EMULATED_KERNEL_ABI_VERSION, count, sizes, kEights, 0, 1024, 16, name, nullptr};
+      EMULATED_KERNEL_ABI_VERSION, 0, count, sizes, kEights, 0, 1024, 16, name, nullptr};
 KERNEL(increment, 2, kEights)
 KERNEL(increment_wrapped, 1, kWrapped)
 KERNEL(increment_through, 3, kEights)

@@ -1,8 +1,8 @@
-#include "emulator/emulated_runtime/device_names.h"
+#include "gpu/cuda_abi/device_names.h"
 
 #include <gtest/gtest.h>
 
-namespace lambent::emulated_runtime {
+namespace lambent::cuda_abi {
 namespace {
 
 TEST(DeviceNames, OfUnnamedNamespacesLoseTheirFile) {
@@ -29,4 +29,4 @@ TEST(DeviceNames, OfEverythingElseStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace lambent::emulated_runtime
+}  // namespace lambent::cuda_abi

@@ -1,12 +1,15 @@
-#include "emulator/emulated_runtime/device_names.h"
+// The names by which nvcc registers kernels and variables, as modules for the host have them. Pure;
+// used by the emulated runtime's registry and by lambent-bundle.
+#pragma once
 
 #include <cctype>
+#include <string>
+#include <string_view>
 
-namespace lambent::emulated_runtime {
-namespace {
+namespace lambent::cuda_abi {
 
 // Behind `__nv_static_25__ec32f1a1_4_b_cu_297892b7_`: the number is the length of the file's mark.
-std::string_view without_file(std::string_view name) {
+inline std::string_view without_file(std::string_view name) {
   constexpr std::string_view prefix = "__nv_static_";
   if (!name.starts_with(prefix)) return name;
   size_t at = prefix.size(), length = 0;
@@ -19,9 +22,11 @@ std::string_view without_file(std::string_view name) {
   return name.substr(end + 1);
 }
 
-}  // namespace
-
-std::string name_in_host_code(std::string_view registered) {
+// In a mangled name nvcc gives an unnamed namespace a name of its own for each file
+// (33_GLOBAL__N__ec32f1a1_5_st_cu_main), behind a mark of the file for variables; lambent-bundle
+// calls it lambent_unnamed in all of them. Where a program's files are linked by nvcc (-rdc), what
+// is static in one of them has its mark in front. Other names stay as they are.
+inline std::string name_in_host_code(std::string_view registered) {
   registered = without_file(registered);
   std::string name;
   for (size_t at = 0; at < registered.size();) {
@@ -47,4 +52,4 @@ std::string name_in_host_code(std::string_view registered) {
   return name;
 }
 
-}  // namespace lambent::emulated_runtime
+}  // namespace lambent::cuda_abi

@@ -1,0 +1,636 @@
+#include "gpu/bundle/ptx_function.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "gpu/bundle/ptx_words.h"
+#include "gpu/bundle/source_text.h"
+
+namespace lambent::bundle::ptx {
+namespace {
+
+const std::string kCall{kSpace};
+
+std::string joined(const std::vector<std::string>& words, const std::string& by) {
+  std::string whole;
+  for (const auto& each : words) whole += (whole.empty() ? "" : by) + each;
+  return whole;
+}
+
+// `ld.global.v2.u32` taken apart.
+struct Operation {
+  std::string name;                    // ld
+  std::vector<std::string> modifiers;  // behind it, without the types
+  std::vector<std::string> types;      // as C++ has them
+  std::vector<std::string> operands;
+
+  bool has(std::string_view modifier) const {
+    return std::find(modifiers.begin(), modifiers.end(), modifier) != modifiers.end();
+  }
+  // One of them.
+  bool has_any(std::initializer_list<std::string_view> some) const {
+    return std::any_of(some.begin(), some.end(), [&](auto each) { return has(each); });
+  }
+  std::string type() const { return types.empty() ? "" : types.back(); }
+};
+
+Operation take_apart(const std::string& instruction) {
+  static const std::map<std::string, std::string> kSmallFloats = {{"f16", "__half"},
+                                                                  {"f16x2", "__half2"},
+                                                                  {"bf16", "__nv_bfloat16"},
+                                                                  {"bf16x2", "__nv_bfloat162"}};
+  Operation operation;
+  const size_t blank = instruction.find(' ');
+  for (const std::string& word : split(instruction.substr(0, blank), '.')) {
+    if (operation.name.empty()) {
+      operation.name = word;
+    } else if (const auto type = types().find(word); type != types().end()) {
+      operation.types.push_back(type->second);
+    } else if (const auto small = kSmallFloats.find(word); small != kSmallFloats.end()) {
+      operation.types.push_back(small->second);
+    } else {
+      operation.modifiers.push_back(word);
+    }
+  }
+  if (blank != std::string::npos) operation.operands = split(instruction.substr(blank), ',');
+  return operation;
+}
+
+bool is_braced(const std::string& operand) {
+  return operand.size() >= 2 && operand.front() == '{' && operand.back() == '}';
+}
+
+std::vector<std::string> within(const std::string& braced) {
+  return split(std::string_view(braced).substr(1, braced.size() - 2), ',');
+}
+
+// Pairs of small floats are compared one by one, which the host does not have.
+bool is_pair(const std::string& type) { return type == "__half2" || type == "__nv_bfloat162"; }
+
+class Body {
+ public:
+  Body(const Function& function, const Symbols& symbols) : function_(function), symbols_(symbols) {
+    for (const auto* list : {&function.parameters, &function.results}) {
+      for (const Parameter& each : *list) {
+        const std::string name = cxx_name("p_", each.name);
+        // A kernel has its parameters themselves, another function the addresses of its.
+        own_[each.name] = kCall + "address(" + (function.is_entry ? "&" : "") + name + ")";
+      }
+    }
+  }
+
+  Result<FunctionCode> run() {
+    find_targets();
+    std::string text;
+    for (const Statement& statement : function_.body) {
+      switch (statement.kind) {
+        case Statement::Kind::kOpen:
+          text += "{\n";
+          break;
+        case Statement::Kind::kClose:
+          text += "}\n";
+          break;
+        case Statement::Kind::kLabel:
+          if (!tables_.contains(statement.text)) {
+            text += cxx_name("l_", statement.text) + ":;\n";
+          }
+          break;
+        case Statement::Kind::kInstruction: {
+          const auto code = statement_code(statement.text);
+          if (!code) {
+            return Error{ErrorCode::kInvalidArgument,
+                         function_.name +
+                             ": the instruction of PTX is not supported in host "
+                             "kernels: " +
+                             statement.text.substr(0, 100)};
+          }
+          text += *code + "\n";
+        }
+      }
+    }
+    std::string before;
+    for (const std::string& name : specials_) {
+      before += "const uint32_t " + cxx_name("s_", name) + " = " + kCall + with_underscores(name) +
+                "();\n";
+    }
+    return FunctionCode{before + text};
+  }
+
+ private:
+  using Code = std::optional<std::string>;
+
+  // Tables of labels stand behind a label of their own: `targets: .branchtargets $L1, $L2;`
+  void find_targets() {
+    const std::vector<Statement>& body = function_.body;
+    for (size_t i = 0; i + 1 < body.size(); ++i) {
+      if (body[i].kind != Statement::Kind::kLabel) continue;
+      const std::string& next = body[i + 1].text;
+      if (next.starts_with(".branchtargets")) {
+        tables_[body[i].text] = split(next.substr(14), ',');
+      } else if (next.starts_with(".callprototype")) {
+        tables_[body[i].text] = {};
+      }
+    }
+  }
+
+  Code statement_code(const std::string& text) {
+    if (text.starts_with(".")) return directive(text);
+    if (!text.starts_with("@")) return instruction(text);
+    const size_t end = text.find(' ');
+    if (end == std::string::npos) return std::nullopt;
+    const auto guard = predicate(text.substr(1, end - 1));
+    const auto guarded = instruction(trimmed(text.substr(end)));
+    if (!guard || !guarded) return std::nullopt;
+    return "if (" + *guard + ") { " + *guarded + " }";
+  }
+
+  // Registers, local arrays, parameters of a call.
+  Code directive(const std::string& text) {
+    if (text.starts_with(".pragma") || text.starts_with(".branchtargets") ||
+        text.starts_with(".callprototype")) {
+      return "";
+    }
+    // Blanks may be missing: `.reg.b16 x`.
+    const size_t blank = text.find_first_of(" .", 1);
+    if (blank == std::string::npos) return std::nullopt;
+    const std::string kind = text.substr(0, blank);
+    if (kind == ".reg") return registers(text.substr(blank));
+    if (kind != ".local" && kind != ".param") return std::nullopt;
+    const auto declared = read_declaration(text.substr(blank));
+    if (!declared.ok()) return std::nullopt;
+    const std::string name = cxx_name("a_", declared->name);
+    own_[declared->name] = kCall + "address(" + name + ")";
+    return "alignas(" + std::to_string(declared->alignment) + ") uint8_t " + name + "[" +
+           std::to_string(std::max<uint64_t>(declared->bytes(), 1)) + "];";
+  }
+
+  // `.reg .b32 %r<31>;`
+  Code registers(const std::string& text) {
+    const std::string whole = trimmed(text);
+    const size_t blank = whole.find(' ');
+    if (blank == std::string::npos) return std::nullopt;
+    // Small floats are kept as bits.
+    static const std::map<std::string, std::string> kBits = {
+        {"f16", "b16"}, {"bf16", "b16"}, {"f16x2", "b32"}, {"bf16x2", "b32"}};
+    const auto bits = kBits.find(whole.substr(1, blank - 1));
+    const auto type = types().find(bits == kBits.end() ? whole.substr(1, blank - 1) : bits->second);
+    if (type == types().end()) return std::nullopt;
+    std::vector<std::string> names;
+    for (const std::string& each : split(whole.substr(blank), ',')) {
+      const size_t open = each.find('<');
+      const std::string stem = each.substr(0, open);
+      if (open == std::string::npos) {
+        names.push_back(stem);
+        continue;
+      }
+      const size_t count = std::strtoul(each.c_str() + open + 1, nullptr, 10);
+      if (count > kMostRegisters || registers_.size() + names.size() > kMostRegisters) {
+        return std::nullopt;
+      }
+      for (size_t i = 0; i < count; ++i) names.push_back(stem + std::to_string(i));
+    }
+    std::vector<std::string> variables;
+    for (const std::string& name : names) {
+      registers_[name] = cxx_name("r_", name);
+      variables.push_back(registers_[name]);
+    }
+    return variables.empty() ? "" : type->second + " " + joined(variables, ", ") + ";";
+  }
+
+  // A register, a number, a special register or the address of what has a name.
+  Code value(const std::string& word) {
+    if (std::string number = literal(word); !number.empty()) return number;
+    if (const auto found = registers_.find(word); found != registers_.end()) return found->second;
+    if (const auto found = own_.find(word); found != own_.end()) return found->second;
+    if (const auto found = symbols_.find(word); found != symbols_.end()) return found->second;
+    if (word == "WARP_SZ") return "32";
+    if (word.starts_with("%") && special_registers().contains(word.substr(1))) {
+      const std::string name = word.substr(1);
+      if (name.starts_with("clock") || name.starts_with("globaltimer")) {
+        return kCall + with_underscores(name) + "()";
+      }
+      specials_.insert(name);
+      return cxx_name("s_", name);
+    }
+    return std::nullopt;
+  }
+
+  Code predicate(const std::string& word) {
+    if (word.starts_with("!")) {
+      const auto found = value(word.substr(1));
+      return found ? Code("!" + *found) : found;
+    }
+    return value(word);
+  }
+
+  // `name<T, ...>(values)`, where an operand of each must have a value.
+  Code call(const std::string& function, const std::string& arguments,
+            const std::vector<std::string>& operands, size_t from) {
+    std::vector<std::string> values;
+    for (size_t i = from; i < operands.size(); ++i) {
+      const auto each = predicate(operands[i]);
+      if (!each) return std::nullopt;
+      values.push_back(*each);
+    }
+    return kCall + function + (arguments.empty() ? "" : "<" + arguments + ">") + "(" +
+           joined(values, ", ") + ")";
+  }
+
+  // The result goes to a register; `_` drops it.
+  Code give(const std::string& to, const Code& from) {
+    if (!from) return std::nullopt;
+    if (to == "_") return *from + ";";
+    const auto target = registers_.find(to);
+    if (target == registers_.end()) return std::nullopt;
+    return kCall + "give(" + target->second + ", " + *from + ");";
+  }
+
+  // `[%rd1+16]` of a space.
+  Code address(const Operation& operation, const std::string& operand) {
+    if (operand.size() < 3 || operand.front() != '[' || operand.back() != ']') return std::nullopt;
+    const auto sum = split(std::string_view(operand).substr(1, operand.size() - 2), '+');
+    if (sum.empty() || sum.size() > 2) return std::nullopt;
+    const auto base = value(sum[0]);
+    const auto offset = sum.size() == 2 ? value(sum[1]) : Code("0");
+    if (!base || !offset) return std::nullopt;
+    // Behind a minus sign the offset is negative, in 64 bits.
+    const std::string whole =
+        kCall + "bits<uint64_t>(" + *base + ") + " + kCall + "bits<uint64_t>(" + *offset + ")";
+    const bool shared = operation.has("shared") || operation.has("shared::cta");
+    return shared ? kCall + "in_shared(lambent_shared, " + whole + ")" : whole;
+  }
+
+  Code instruction(const std::string& text) {
+    const Operation operation = take_apart(text);
+    for (const auto read : {&Body::jump, &Body::memory, &Body::atomic, &Body::meeting, &Body::move,
+                            &Body::conversion, &Body::comparison, &Body::calculation}) {
+      if (auto code = (this->*read)(operation)) return code;
+    }
+    return operation.name == "call" ? call_of(text) : std::nullopt;
+  }
+
+  Code jump(const Operation& o) {
+    if (o.name == "ret") return "return;";
+    if (o.name == "exit" && function_.is_entry) return "return;";
+    if (o.name == "trap") return "__trap();";
+    if (o.name == "bra" && o.operands.size() == 1) {
+      return "goto " + cxx_name("l_", o.operands[0]) + ";";
+    }
+    if (o.name == "brx" && o.operands.size() == 2) {
+      const auto table = tables_.find(o.operands[1]);
+      const auto index = value(o.operands[0]);
+      if (table == tables_.end() || !index) return std::nullopt;
+      std::string code = "switch (" + *index + ") {";
+      for (size_t i = 0; i < table->second.size(); ++i) {
+        code += " case " + std::to_string(i) + ": goto " + cxx_name("l_", table->second[i]) + ";";
+      }
+      return code + " default: __builtin_unreachable(); }";
+    }
+    return std::nullopt;
+  }
+
+  // ld and st of one number or a vector of them. What other threads may see at the same time is
+  // read and written in one piece.
+  Code memory(const Operation& o) {
+    for (const char* idle : {"brkpt", "prefetch", "prefetchu", "discard", "applypriority"}) {
+      if (o.name == idle) return "";
+    }
+    const bool loads = o.name == "ld" || o.name == "ldu";
+    if ((!loads && o.name != "st") || o.operands.size() != 2 || o.types.empty()) {
+      return std::nullopt;
+    }
+    const bool in_order = o.has_any({"volatile", "relaxed", "acquire", "release", "mmio"}) &&
+                          !o.has_any({"shared", "shared::cta", "local", "param"});
+    const auto at = address(o, o.operands[loads ? 1 : 0]);
+    if (!at) return std::nullopt;
+    const std::string what = o.operands[loads ? 0 : 1];
+    const auto parts = is_braced(what) ? within(what) : std::vector{what};
+    const std::string arguments = "<" + o.type() + ", " + std::to_string(parts.size()) + ">";
+    std::string code = "{ const uint64_t at = " + *at + "; ";
+    if (loads) {
+      code += "const auto read = " + kCall + (in_order ? "load_whole" : "load_each") + arguments +
+              "(at); ";
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const auto given = give(parts[i], "read.part[" + std::to_string(i) + "]");
+        if (!given) return std::nullopt;
+        code += *given + " ";
+      }
+      return code + "}";
+    }
+    std::vector<std::string> values;
+    for (const auto& part : parts) {
+      const auto each = value(part);
+      if (!each) return std::nullopt;
+      values.push_back(kCall + "bits<" + o.type() + ">(" + *each + ")");
+    }
+    return code + kCall + (in_order ? "store_whole" : "store_each") + arguments + "(at, {" +
+           joined(values, ", ") + "}); }";
+  }
+
+  // atom and red. No other thread runs while one is at shared memory.
+  Code atomic(const Operation& o) {
+    const bool reduces = o.name == "red";
+    if ((!reduces && o.name != "atom") || o.types.size() != 1) return std::nullopt;
+    const size_t at = reduces ? 0 : 1;
+    if (o.operands.size() < at + 2 || is_braced(o.operands.back())) return std::nullopt;
+    const auto place = address(o, o.operands[at]);
+    static const std::set<std::string> kChanges = {"add", "inc", "dec", "min",  "max",
+                                                   "and", "or",  "xor", "exch", "cas"};
+    const auto change = std::find_if(o.modifiers.begin(), o.modifiers.end(),
+                                     [](const auto& each) { return kChanges.contains(each); });
+    if (!place || change == o.modifiers.end()) return std::nullopt;
+    const std::string alone = o.has_any({"shared", "shared::cta"}) ? ", true" : ", false";
+    std::vector<std::string> values = {*place};
+    for (size_t i = at + 1; i < o.operands.size(); ++i) {
+      const auto each = value(o.operands[i]);
+      if (!each) return std::nullopt;
+      values.push_back(kCall + "bits<" + o.type() + ">(" + *each + ")");
+    }
+    const std::string done =
+        kCall + "atomic_" + *change + "<" + o.type() + alone + ">(" + joined(values, ", ") + ")";
+    return reduces ? Code(done + ";") : give(o.operands[0], done);
+  }
+
+  // `%r5|%p1`, of which the second is a predicate.
+  static std::pair<std::string, std::string> two_results(const std::string& operand) {
+    const size_t bar = operand.find('|');
+    if (bar == std::string::npos) return {operand, "_"};
+    return {trimmed(operand.substr(0, bar)), trimmed(operand.substr(bar + 1))};
+  }
+
+  Code two_given(const std::string& operand, const Code& answer) {
+    if (!answer) return std::nullopt;
+    const auto [first, second] = two_results(operand);
+    const auto one = give(first, "answer.value");
+    const auto other = second == "_" ? Code("") : give(second, "answer.holds");
+    if (!one || !other) return std::nullopt;
+    return "{ const auto answer = " + *answer + "; " + *one + " " + *other + " }";
+  }
+
+  // Barriers, votes and what else the lanes of a warp do together.
+  Code meeting(const Operation& o) {
+    if (o.name == "membar" || o.name == "fence") return "__threadfence();";
+    if (o.name == "nanosleep" && o.operands.size() == 1) {
+      const auto time = value(o.operands[0]);
+      return time ? Code("__nanosleep(" + *time + ");") : time;
+    }
+    if (o.name == "activemask" && o.operands.size() == 1) {
+      return give(o.operands[0], "__activemask(" + std::to_string(++masks_) + ")");
+    }
+    if (o.name == "bar" || o.name == "barrier") return barrier(o);
+    if (o.name == "shfl" && o.operands.size() == 5 && o.has("sync")) {
+      for (const char* way : {"up", "down", "bfly", "idx"}) {
+        if (!o.has(way)) continue;
+        return two_given(o.operands[0], call(std::string("shfl_") + way, o.type(), o.operands, 1));
+      }
+    }
+    if (o.name == "match" && o.operands.size() == 3) {
+      return two_given(o.operands[0],
+                       call(o.has("any") ? "match_any" : "match_all", o.type(), o.operands, 1));
+    }
+    if (o.name == "vote" && o.operands.size() == 3) {
+      for (const char* kind : {"ballot", "any", "all", "uni"}) {
+        if (!o.has(kind)) continue;
+        return give(o.operands[0], call(std::string("vote_") + kind, "", o.operands, 1));
+      }
+    }
+    if (o.name == "redux" && o.operands.size() == 3) {
+      for (const char* kind : {"add", "min", "max", "and", "or", "xor"}) {
+        if (!o.has(kind)) continue;
+        return give(o.operands[0], call(std::string("redux_") + kind, o.type(), o.operands, 1));
+      }
+    }
+    return std::nullopt;
+  }
+
+  Code barrier(const Operation& o) {
+    if (o.has("warp") && o.operands.size() == 1) {
+      const auto mask = value(o.operands[0]);
+      return mask ? Code("__syncwarp(" + *mask + ");") : mask;
+    }
+    if (o.operands.empty() || o.operands.size() > 4) return std::nullopt;
+    if (o.has("sync")) {
+      // A barrier of some of the block's threads has a number of its own, and their count.
+      if (o.operands.size() == 1 && o.operands[0] == "0") return "__syncthreads();";
+      if (o.operands.size() == 1) return std::nullopt;
+      const auto code = call("named_barrier", "", o.operands, 0);
+      return code ? Code(*code + ";") : code;
+    }
+    if (!o.has("red") || o.operands.size() != 3 || o.operands[1] != "0") return std::nullopt;
+    const auto vote = predicate(o.operands[2]);
+    if (!vote) return std::nullopt;
+    for (const char* kind : {"popc", "and", "or"}) {
+      if (!o.has(kind)) continue;
+      return give(o.operands[0], std::string("__syncthreads_") +
+                                     (kind == std::string_view("popc") ? "count" : kind) + "(" +
+                                     *vote + ")");
+    }
+    return std::nullopt;
+  }
+
+  // mov, also into and out of the parts of a word, and addresses of another space.
+  Code move(const Operation& o) {
+    if (o.operands.size() != 2) return std::nullopt;
+    const std::string& to = o.operands[0];
+    const std::string& from = o.operands[1];
+    if (o.name == "isspacep") {
+      const bool shared = o.has_any({"shared", "shared::cta"});
+      if (!shared && !o.has_any({"global", "local", "const"})) return std::nullopt;
+      const auto pointer = value(from);
+      if (!pointer) return pointer;
+      if (o.has_any({"local", "const"})) return give(to, "false");
+      return give(to, std::string(shared ? "" : "!") + kCall +
+                          "is_shared(lambent_shared, sizeof(lambent_shared_memory), " + *pointer +
+                          ")");
+    }
+    const auto known = is_braced(from) ? Code("") : value(from);
+    if (!known) return std::nullopt;
+    if (o.name == "cvta") {
+      if (!o.has_any({"shared", "shared::cta"})) return give(to, known);
+      const std::string offset = kCall + "bits<uint64_t>(" + *known + ")";
+      return give(to, o.has("to") ? kCall + "to_shared(lambent_shared, " + offset + ")"
+                                  : kCall + "in_shared(lambent_shared, " + offset + ")");
+    }
+    if (o.name != "mov") return std::nullopt;
+    if (is_braced(to)) {
+      const auto parts = within(to);
+      std::string code =
+          "{ const " + o.type() + " whole = " + kCall + "bits<" + o.type() + ">(" + *known + "); ";
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const auto part = give(parts[i], kCall + "part<" + std::to_string(parts.size()) + ", " +
+                                             std::to_string(i) + ">(whole)");
+        if (!part) return std::nullopt;
+        code += *part + " ";
+      }
+      return code + "}";
+    }
+    if (!is_braced(from)) return give(to, kCall + "bits<" + o.type() + ">(" + *known + ")");
+    const auto parts = within(from);
+    return give(to, call("whole", o.type() + ", " + std::to_string(parts.size()), parts, 0));
+  }
+
+  Code conversion(const Operation& o) {
+    if (o.name != "cvt" || o.types.size() != 2 || o.operands.size() != 2) return std::nullopt;
+    // Of numbers: how they become whole, or how they are rounded.
+    std::string mode = "'n'";
+    for (const std::string& each : o.modifiers) {
+      if (each.size() == 3 && each.starts_with("r") && each.ends_with("i"))
+        mode = std::string("'") + static_cast<char>(each[1] - 'a' + 'A') + "'";
+      else if (each == "rz" || each == "rm" || each == "rp")
+        mode = std::string("'") + each[1] + "'";
+      else if (each != "rn" && each != "ftz" && each != "sat")
+        return std::nullopt;
+    }
+    const std::string function = o.has("sat") ? "convert_within" : "convert_number";
+    return give(o.operands[0],
+                call(function, o.types[0] + ", " + o.types[1] + ", " + mode, o.operands, 1));
+  }
+
+  // setp and set, whose result may be combined with a predicate.
+  Code comparison(const Operation& o) {
+    if ((o.name != "setp" && o.name != "set") || o.operands.size() < 3 || o.modifiers.empty() ||
+        o.types.empty()) {
+      return std::nullopt;
+    }
+    const bool is_set = o.name == "set";
+    if (is_pair(o.type()) || (is_set && o.types.front().starts_with("__"))) return std::nullopt;
+    if (o.types.size() != (is_set ? 2u : 1u)) return std::nullopt;
+    const auto compared =
+        call("compare_" + o.modifiers[0], o.type(), {o.operands[1], o.operands[2]}, 0);
+    if (!compared) return std::nullopt;
+    std::string one = *compared, other = "!" + *compared;
+    if (o.operands.size() == 4) {
+      const auto third = predicate(o.operands[3]);
+      const std::string sign = o.has("and") ? " & " : o.has("or") ? " | " : " ^ ";
+      if (!third || (!o.has_any({"and", "or", "xor"}))) return std::nullopt;
+      one = "bool(bool(" + one + ")" + sign + "bool(" + *third + "))";
+      other = "bool(bool(" + other + ")" + sign + "bool(" + *third + "))";
+    }
+    if (is_set) {
+      return give(o.operands[0], kCall + "all_ones<" + o.types[0] + ">(" + one + ")");
+    }
+    const auto [first, second] = two_results(o.operands[0]);
+    if (second == "_") return give(first, one);
+    const auto kept = give(first, "one"), turned = give(second, "other");
+    if (!kept || !turned) return std::nullopt;
+    return "{ const bool one = " + one + ", other = " + other + "; " + *kept + " " + *turned + " }";
+  }
+
+  Code calculation(const Operation& o) {
+    if (o.operands.empty() || o.types.empty()) return std::nullopt;
+    if (o.type() == "bool") return logic(o);
+    if (is_pair(o.type()) && (o.name == "min" || o.name == "max" || o.name == "abs")) {
+      return std::nullopt;
+    }
+    std::string known = o.name, rounding;
+    bool within_one = false;
+    for (const std::string& each : o.modifiers) {
+      if (each == "rz" || each == "rm" || each == "rp")
+        rounding = each;
+      else if (each == "sat")
+        within_one = true;
+      else if (!is_idle(each))
+        known += "." + each;
+    }
+    const auto found = calculations().find(known);
+    if (found == calculations().end() || found->second + 1 != o.operands.size()) {
+      return std::nullopt;
+    }
+    const bool is_float = o.type() == "float";
+    if (!rounding.empty() && !is_float && o.type() != "double") return std::nullopt;
+    auto result = rounding.empty() ? call(with_underscores(known) + "_", o.types[0], o.operands, 1)
+                                   : call(known + "_" + rounding, o.types[0], o.operands, 1);
+    if (result && within_one) {
+      if (!is_float) return std::nullopt;
+      *result = kCall + "saturated(" + *result + ")";
+    }
+    return give(o.operands[0], result);
+  }
+
+  // Predicates are of one bit.
+  Code logic(const Operation& o) {
+    const auto a = o.operands.size() > 1 ? predicate(o.operands[1]) : std::nullopt;
+    if (!a) return std::nullopt;
+    if (o.name == "not") return give(o.operands[0], "!" + *a);
+    if (o.name == "mov") return give(o.operands[0], "bool(" + *a + ")");
+    const auto b = o.operands.size() > 2 ? predicate(o.operands[2]) : std::nullopt;
+    if (!b) return std::nullopt;
+    const std::string sign = o.name == "and"   ? " & "
+                             : o.name == "or"  ? " | "
+                             : o.name == "xor" ? " ^ "
+                                               : "";
+    if (sign.empty()) return std::nullopt;
+    return give(o.operands[0], "bool(bool(" + *a + ")" + sign + "bool(" + *b + "))");
+  }
+
+  // `call.uni (retval0), name, (param0, param1)`, or through a register, whose prototype stands
+  // last.
+  Code call_of(const std::string& text) {
+    std::vector<std::string> results, arguments;
+    std::string callee;
+    size_t at = skip_blanks(text, std::min(text.find(' '), text.size()));
+    const auto listed = [&](std::vector<std::string>& into) {
+      const size_t end = text.find(')', at);
+      if (end == std::string::npos) return false;
+      into = split(std::string_view(text).substr(at + 1, end - at - 1), ',');
+      at = end + 1;
+      while (at < text.size() && (is_space(text[at]) || text[at] == ',')) ++at;
+      return true;
+    };
+    if (at < text.size() && text[at] == '(' && !listed(results)) return std::nullopt;
+    while (at < text.size() && text[at] != ',' && !is_space(text[at])) callee += text[at++];
+    while (at < text.size() && (is_space(text[at]) || text[at] == ',')) ++at;
+    if (at < text.size() && text[at] == '(' && !listed(arguments)) return std::nullopt;
+    const auto function = value(callee);
+    if (!function) return std::nullopt;
+    std::vector<std::string> values, types;
+    for (const auto* list : {&results, &arguments}) {
+      for (const std::string& each : *list) {
+        const auto place = value(each);
+        if (!place) return std::nullopt;
+        values.push_back("(uint8_t*)" + *place);
+        types.emplace_back("uint8_t*");
+      }
+    }
+    if (registers_.contains(callee)) {
+      return "((void (*)(" + joined(types, ", ") + "))" + *function + ")(" + joined(values, ", ") +
+             ");";
+    }
+    // The symbol is `address(f)`, and calling it by its name lets it be inlined.
+    const size_t open = function->find('(');
+    return function->substr(open + 1, function->size() - open - 2) + "(" + joined(values, ", ") +
+           ");";
+  }
+
+  static constexpr size_t kMostRegisters = 1 << 17;
+
+  const Function& function_;
+  const Symbols& symbols_;
+  Symbols own_;  // parameters and local arrays
+  std::map<std::string, std::string> registers_;
+  std::map<std::string, std::vector<std::string>> tables_;
+  std::set<std::string> specials_;
+  int masks_ = 0;
+};
+
+}  // namespace
+
+std::string cxx_name(std::string_view prefix, std::string_view name) {
+  std::string found(prefix);
+  for (const char c : name) {
+    if (in_word(c)) {
+      found += c;
+    } else if (c != '%') {
+      found += '_';
+    }
+  }
+  return found;
+}
+
+Result<FunctionCode> translate(const Function& function, const Symbols& symbols) {
+  return Body(function, symbols).run();
+}
+
+}  // namespace lambent::bundle::ptx

@@ -1,0 +1,29 @@
+// The body of a function of PTX as C++: registers are variables, labels are labels, and each
+// instruction is a call of lambent/host/ptx.h or ptx_module.h. Pure; used by ptx_source.cc.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "gpu/bundle/ptx_module.h"
+
+namespace lambent::bundle::ptx {
+
+// What the names of a module stand for: the address of a variable or function as C++, in shared
+// memory its offset.
+using Symbols = std::map<std::string, std::string, std::less<>>;
+
+struct FunctionCode {
+  std::string text;  // what stands between the braces
+};
+
+// INVALID_ARGUMENT with the instruction for what the host cannot do.
+Result<FunctionCode> translate(const Function& function, const Symbols& symbols);
+
+// The name of a register, a parameter or a label as C++.
+std::string cxx_name(std::string_view prefix, std::string_view name);
+
+}  // namespace lambent::bundle::ptx

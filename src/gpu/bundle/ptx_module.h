@@ -1,0 +1,60 @@
+// A module of PTX, taken apart: its variables, its functions and their statements. Pure; what the
+// statements mean is ptx_function.cc's. Used by ptx_source.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace lambent::bundle::ptx {
+
+struct Parameter {
+  std::string name;
+  std::string type;    // as C++ has it, of one element
+  uint64_t count = 0;  // elements of an array; 0: no array
+  uint64_t alignment = 1;
+
+  uint64_t bytes() const;
+};
+
+enum class Space { kGlobal, kConstant, kShared, kLocal };
+
+struct Variable {
+  Parameter shape;
+  Space space = Space::kGlobal;
+  bool is_external = false;
+  bool is_managed = false;
+  std::string initial;  // what stands behind the equals sign
+};
+
+struct Statement {
+  enum class Kind { kInstruction, kLabel, kOpen, kClose };
+  Kind kind = Kind::kInstruction;
+  std::string text;  // of a label its name
+};
+
+struct Function {
+  std::string name;
+  bool is_entry = false;
+  bool has_body = false;
+  std::vector<Parameter> results;
+  std::vector<Parameter> parameters;
+  std::vector<Statement> body;
+};
+
+struct Module {
+  unsigned target = 0;  // 75 for sm_75; the newest of those read
+  std::vector<Variable> variables;
+  std::vector<Function> functions;
+};
+
+// Adds what `text` holds. INVALID_ARGUMENT, with its beginning, for what cannot be read.
+Result<void> read_module(std::string_view text, Module& module);
+
+// `.align 8 .b8 name[24]`, behind the words that say which kind of variable it is.
+Result<Parameter> read_declaration(const std::string& text);
+
+}  // namespace lambent::bundle::ptx

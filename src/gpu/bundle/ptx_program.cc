@@ -1,0 +1,77 @@
+#include "gpu/bundle/ptx_program.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+
+#include "core/base/fd.h"
+#include "gpu/bundle/elf_module.h"
+#include "gpu/bundle/ptx_source.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
+
+namespace lambent::bundle {
+namespace {
+
+constexpr size_t kMostPtxBytes = 256 * 1024 * 1024;
+// The kernels of one sort by Thrust are some ten thousand instructions.
+constexpr Duration kMostTime = seconds(900);
+
+// What nvcc makes of one file. The options are those that the program itself is compiled with: the
+// names of Thrust's kernels say for which architectures.
+Result<std::string> ptx_of_file(const Program& program, const std::string& file, size_t number) {
+  const HostCompilation& c = program.compilation;
+  if (program.toolkit_headers.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 file +
+                     ": its kernels are translated by the nvcc of a CUDA toolkit, and there is "
+                     "none: put it on the PATH, or give --toolkit-headers"};
+  }
+  const std::string nvcc = program.toolkit_headers + "/../bin/nvcc";
+  const std::string output = c.scratch_folder + "/" + std::to_string(number) + ".ptx";
+  std::vector<std::string> command = {nvcc, "-ptx", "-w", "-x", "cu", file, "-o", output};
+  if (program.files.size() > 1) command.push_back("-rdc=true");
+  for (const auto& folder : program.folders) command.push_back("-I" + folder);
+  for (const auto& macro : program.macros) command.push_back("-D" + macro);
+  command.insert(command.end(), program.nvcc_options.begin(), program.nvcc_options.end());
+  ASSIGN_OR_RETURN(const auto outcome, run_child(command, c.limits));
+  RETURN_IF_ERROR(check_outcome(outcome, "translate " + file + " to PTX by nvcc"));
+  return read_file(output, kMostPtxBytes);
+}
+
+}  // namespace
+
+bool is_ptx(const std::vector<std::string>& files) {
+  return std::all_of(files.begin(), files.end(),
+                     [](const std::string& file) { return file.ends_with(".ptx"); });
+}
+
+Result<std::vector<std::string>> compile_ptx_kernels(const Program& given) {
+  Program program = given;
+  program.compilation.limits.wall_time = kMostTime;
+  std::vector<std::string> modules;
+  for (const std::string& file : program.files) {
+    ASSIGN_OR_RETURN(auto text, file.ends_with(".ptx")
+                                    ? read_file(file, kMostPtxBytes)
+                                    : ptx_of_file(program, file, modules.size()));
+    modules.push_back(std::move(text));
+  }
+  ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules));
+  HostCompilation compilation = program.compilation;
+  compilation.source = compilation.scratch_folder + "/ptx.cc";
+  compilation.options.insert(compilation.options.end(), {"-w", "-fno-strict-aliasing", "-O2"});
+  RETURN_IF_ERROR(write_file_atomically(compilation.source, source.text, false));
+  RETURN_IF_ERROR(compile_for_host(compilation));
+  ASSIGN_OR_RETURN(std::string module, read_file(compilation.output, kMostPtxBytes));
+  std::vector<std::string> names;
+  for (const PtxKernel& kernel : source.kernels) {
+    RETURN_IF_ERROR(patch_symbol(module, EMULATED_KERNEL_SYMBOL_PREFIX + kernel.name,
+                                 offsetof(emulated_kernel, static_shared_bytes),
+                                 static_cast<uint32_t>(kernel.shared_bytes)));
+    names.push_back(kernel.name);
+  }
+  RETURN_IF_ERROR(write_file_atomically(compilation.output, module, false));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace lambent::bundle

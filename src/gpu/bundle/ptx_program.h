@@ -1,0 +1,21 @@
+// Compiles kernels of PTX for the host: of files of PTX, or of a program that nvcc translates
+// first, as one with Thrust has to. Blocks; runs compilers as child processes. Used by
+// program_kernels.cc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "gpu/bundle/program_kernels.h"
+
+namespace lambent::bundle {
+
+// Whether all files hold PTX by their names.
+bool is_ptx(const std::vector<std::string>& files);
+
+// Makes compilation.output and returns the kernels' names, sorted. INVALID_ARGUMENT for what cannot
+// be read or done on the host, UNAVAILABLE where there is no nvcc for files that are no PTX.
+Result<std::vector<std::string>> compile_ptx_kernels(const Program& program);
+
+}  // namespace lambent::bundle

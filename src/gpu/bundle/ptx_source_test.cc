@@ -1,0 +1,98 @@
+#include "gpu/bundle/ptx_source.h"
+
+#include <gtest/gtest.h>
+
+#include "gpu/bundle/ptx_module.h"
+
+namespace lambent::bundle {
+namespace {
+
+constexpr const char* kHead = ".version 8.0\n.target sm_75\n.address_size 64\n";
+
+std::string kernel(const std::string& body) {
+  return std::string(kHead) + ".visible .entry k(.param .u64 k_param_0)\n{\n" + body + "ret;\n}\n";
+}
+
+Result<PtxSource> source(const std::string& module) { return source_of_ptx({module}); }
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(PtxSource, AKernelIsRegisteredUnderItsNameForItsArchitecture) {
+  const auto made =
+      source(kernel(".reg .b64 %rd<3>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [k_param_0];\n"
+                    "mov.u32 %r1, %tid.x;\nst.global.u32 [%rd1+4], %r1; // the second\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_EQ(made->kernels.size(), 1u);
+  EXPECT_EQ(made->kernels[0].name, "k");
+  EXPECT_TRUE(has(made->text, "#define LAMBENT_PTX_VERSION 75"));
+  EXPECT_TRUE(has(made->text, "LAMBENT_KERNEL_AS(k, lambent_kernel_0);"));
+  EXPECT_TRUE(has(made->text, "store_each<uint32_t, 1>")) << made->text;
+}
+
+TEST(PtxSource, LabelsTablesAndGuardsBecomeJumps) {
+  const auto made = source(
+      kernel(".reg .pred %p<2>;\n.reg .b32 %r<2>;\nsetp.ne.s32 %p1, %r1, 0;\n@!%p1 bra $L_end;\n"
+             "targets: .branchtargets $L_a, $L_end;\nbrx.idx %r1, targets;\n$L_a:\n$L_end:\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "if (!r_p1) { goto l__L_end; }")) << made->text;
+  EXPECT_TRUE(has(made->text, "case 1: goto l__L_end;")) << made->text;
+}
+
+TEST(PtxSource, SharedMemoryOfKernelsLiesOnTopOfEachOther) {
+  const std::string two = std::string(kHead) +
+                          ".shared .align 4 .b8 one[4096];\n"
+                          ".entry a() { .reg .b32 %r<2>; mov.u32 %r1, one; ret; }\n"
+                          ".entry b() { .shared .align 16 .b8 other[64]; .reg .b32 %r<2>; "
+                          "mov.u32 %r1, other; ret; }\n";
+  const auto made = source(two);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_EQ(made->kernels.size(), 2u);
+  EXPECT_EQ(made->kernels[0].shared_bytes, 4096u);
+  EXPECT_EQ(made->kernels[1].shared_bytes, 64u);
+}
+
+TEST(PtxSource, WhatTheHostCannotDoIsNamed) {
+  const auto made = source(kernel("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 a, b, c;\n"));
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(has(made.error().message, "k: the instruction of PTX is not supported"))
+      << made.error().message;
+  EXPECT_TRUE(has(made.error().message, "mma.sync"));
+}
+
+TEST(PtxSource, ACallOfWhatIsNowhereDefinedIsRefused) {
+  EXPECT_FALSE(source(kernel("call.uni cudaLaunchDeviceV2, (a, b);\n")).ok());
+}
+
+TEST(PtxSource, ModulesAreLinked) {
+  const auto made = source_of_ptx(
+      {std::string(kHead) + ".extern .func (.param .b32 r) f(.param .b32 x);\n"
+                            ".extern .global .align 4 .u32 count;\n"
+                            ".entry k() { .reg .b32 %r<2>; .reg .b64 %rd<2>; mov.u64 %rd1, count;\n"
+                            "{ .param .b32 x; .param .b32 r; call.uni (r), f, (x); } ret; }\n",
+       std::string(kHead) + ".visible .global .align 4 .u32 count = 7;\n"
+                            ".visible .func (.param .b32 r) f(.param .b32 x) { ret; }\n"});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "__asm__(\"count\")")) << made->text;
+}
+
+TEST(PtxSource, PairsOfSmallFloatsAreNotCompared) {
+  const std::string registers = ".reg.b32 a, b;\n.reg .f16 low;\n";
+  EXPECT_TRUE(source(kernel(registers + "{add.f16x2 a, a, b;}\nmov.b32 {low, _}, a;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "set.eq.f16x2.f16x2 a, a, b;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "max.f16x2 a, a, b;\n")).ok());
+}
+
+TEST(PtxSource, WhatIsCutOffOrNotPtxIsRefused) {
+  const std::string whole = kernel(".reg .b32 %r<2>;\nmov.u32 %r1, 5;\n");
+  EXPECT_FALSE(source(whole.substr(0, whole.size() - 8)).ok());
+  EXPECT_FALSE(source("int main() {}").ok());
+  EXPECT_FALSE(source(kHead).ok());
+  EXPECT_FALSE(source(kernel(".reg .b32 %r<99999999>;\n")).ok());
+  EXPECT_FALSE(source(std::string(kHead) + ".global .align 3 .b8 odd[4];\n").ok());
+}
+
+}  // namespace
+}  // namespace lambent::bundle
