@@ -56,8 +56,8 @@ std::string curl_configuration(const CurlRequest& request) {
   text += "dump-header = \"/dev/fd/" + std::to_string(kHeadsFd) + "\"\n";
   for (const std::string& header : request.headers)
     text += "header = " + in_curl_quotes(header) + "\n";
-  // Of ~/.netrc, for the hosts that it names.
-  if (request.user.empty()) text += "netrc-optional\n";
+  // For the hosts that it names, whatever their port.
+  if (request.user.empty() && request.reads_netrc) text += "netrc-optional\n";
   if (!request.user.empty()) text += "user = " + in_curl_quotes(request.user) + "\n";
   if (!request.signature.empty()) text += "aws-sigv4 = " + in_curl_quotes(request.signature) + "\n";
   return text;

@@ -20,6 +20,7 @@ struct CurlRequest {
   std::string url;
   std::vector<std::string> headers = {};  // "Name: value"
   std::string user = {};                  // "KEY:SECRET"
+  bool reads_netrc = true;                // ~/.netrc, where there is no `user`
   std::string signature = {};             // Signature Version 4: "aws:amz:REGION:s3"; empty: none
   Duration stall = seconds(30);           // without a byte for so long it ends
   unsigned redirects = 10;                // of run_curl_hops; run_curl follows none

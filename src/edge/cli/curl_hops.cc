@@ -133,6 +133,7 @@ class Hops {
     ASSIGN_OR_RETURN(const UrlHost after, host_of_url(next));
     if (!before.is_same_place(after)) {
       request.user.clear();
+      request.reads_netrc = false;
       request.signature.clear();
       std::erase_if(request.headers, [](const std::string& header) {
         return http::same_name(header.substr(0, header.find(':')), "Authorization");

@@ -170,6 +170,8 @@ TEST_F(HopsTest, ToAnotherHostLeaveBehindWhoAsks) {
                   .ok());
   EXPECT_EQ(fetched_[1].user, "key:secret");
   EXPECT_EQ(fetched_[2].user, "");
+  EXPECT_TRUE(fetched_[1].reads_netrc);
+  EXPECT_FALSE(fetched_[2].reads_netrc) << "curl reads it by the host, whatever the port";
   EXPECT_EQ(fetched_[2].signature, "");
   EXPECT_EQ(fetched_[2].headers, std::vector<std::string>{"Accept: all"});
 }

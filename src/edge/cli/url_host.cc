@@ -12,6 +12,20 @@ bool is_host_letter(char c) {
          c == '-' || c == '_';
 }
 
+// What curl and the C library would read as an address although it has not the form of one, such as
+// 2130706433, 0x7f.1 and 127.0.0.1. with a dot behind it: whoever looks at the name and whoever
+// connects could mean different hosts.
+bool is_odd_address(std::string_view host) {
+  if (parse_ip_address(host)) return false;
+  if (host.ends_with('.')) host.remove_suffix(1);
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  const bool is_hexadecimal = last.starts_with("0x") || last.starts_with("0X");
+  if (is_hexadecimal) last.remove_prefix(2);
+  return (is_hexadecimal || !last.empty()) &&
+         last.find_first_not_of(is_hexadecimal ? "0123456789abcdefABCDEF" : "0123456789") ==
+             std::string_view::npos;
+}
+
 // Without the URL, which may have a password.
 Error bad_host() {
   return {ErrorCode::kInvalidArgument, "the URL has no host that is plain to read"};
@@ -48,6 +62,7 @@ Result<UrlHost> host_of_url(std::string_view url) {
     host.host = rest.substr(0, colon);
     port = rest.substr(colon);
     if (host.host.empty() || !std::ranges::all_of(host.host, is_host_letter)) return bad_host();
+    if (is_odd_address(host.host)) return bad_host();
   }
   host.port = host.scheme == "https" ? "443" : "80";
   if (port.empty() || port == ":") return host;

@@ -18,6 +18,16 @@ TEST(UrlHost, IsWhatAllProgramsReadInOneWay) {
   }
 }
 
+TEST(UrlHost, IsNoAddressInAnOddForm) {
+  for (const char* host : {"2852039166", "0xa9fea9fe", "0XA9FEA9FE", "169.254.169.254.", "127.1",
+                           "127.0.0.0x1", "0x"}) {
+    EXPECT_FALSE(host_of_url("http://" + std::string(host) + "/").ok()) << host;
+  }
+  for (const char* host : {"example.com.", "7zip.org", "4ward", "0xcafe.example", "127.0.0.1"}) {
+    EXPECT_TRUE(host_of_url("http://" + std::string(host) + "/").ok()) << host;
+  }
+}
+
 TEST(UrlHost, IsNotToldWithItsPassword) {
   const auto host = host_of_url("http://me:secret@ex%61mple.com/");
   ASSERT_FALSE(host.ok());
