@@ -241,13 +241,16 @@ void NodeVolumes::compose(const VolumeName& layers, const std::function<void(Res
     return done(Error{ErrorCode::kUnavailable,
                       "the packages of its layers made way for others; try again"});
   }
+  // One of those that wait drops a bad copy: after that it may be on its way again.
+  const bool is_first = !layers_->is_composing(layers.tenant, layers.name);
   std::vector<std::string> zips;
   for (const VolumeFile& file : *files) zips.push_back(*folder + "/" + file.path);
   layers_->compose_copy(
       layers.tenant, layers.name, std::move(zips),
       [this, layers](Bytes more) { return copies_->make_room(layers, more); },
-      [this, layers, done](const Result<void>& composed) {
-        if (!composed.ok() && composed.error().code == ErrorCode::kDataLoss) copies_->drop(layers);
+      [this, layers, is_first, done](const Result<void>& composed) {
+        const bool is_bad = !composed.ok() && composed.error().code == ErrorCode::kDataLoss;
+        if (is_bad && is_first) copies_->drop(layers);
         done(composed);
       });
 }

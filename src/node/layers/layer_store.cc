@@ -400,25 +400,30 @@ Bytes LayerStore::size_of_copy(TenantId tenant, const std::string& volume) const
   return found == composed_.end() ? Bytes() : found->second.copied.value_or(Bytes());
 }
 
+bool LayerStore::is_composing(TenantId tenant, const std::string& volume) const {
+  return composing_.contains({tenant, digest_in(volume)});
+}
+
 void LayerStore::compose_copy(TenantId tenant, const std::string& volume,
                               std::vector<std::string> zips, Room room, Callback<void> done) {
   const Key key{tenant, digest_in(volume)};
+  const auto [composing, is_first] = composing_.try_emplace(key);
+  composing->second.push_back(std::move(done));
+  if (!is_first) return;
   auto unpacked = std::make_shared<Result<Bytes>>(too_busy());
-  const bool queued =
-      disk_([unpacked, zips, digest = key.second] { *unpacked = check_packages(zips, digest); },
-            [this, alive = std::weak_ptr<bool>(alive_), unpacked, key, zips, room = std::move(room),
-             done] {
-              if (alive.expired()) return;
-              if (!unpacked->ok()) return done(unpacked->error());
-              if (const auto has = room(**unpacked); !has.ok()) return done(has.error());
-              compose_checked(key, zips, **unpacked, done);
-            });
-  if (!queued) done(too_busy());
+  const bool queued = disk_(
+      [unpacked, zips, digest = key.second] { *unpacked = check_packages(zips, digest); },
+      [this, alive = std::weak_ptr<bool>(alive_), unpacked, key, zips, room = std::move(room)] {
+        if (alive.expired()) return;
+        if (!unpacked->ok()) return settle_composing(key, unpacked->error());
+        if (const auto has = room(**unpacked); !has.ok()) return settle_composing(key, has);
+        compose_checked(key, zips, **unpacked);
+      });
+  if (!queued) settle_composing(key, too_busy());
 }
 
-void LayerStore::compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size,
-                                 Callback<void> done) {
-  if (composed_.contains(key)) return done({});
+void LayerStore::compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size) {
+  if (composed_.contains(key)) return settle_composing(key, {});
   const std::string destination = composed_folder(key);
   auto folders = std::make_shared<Result<std::vector<std::string>>>(too_busy());
   const bool queued = disk_(
@@ -429,14 +434,22 @@ void LayerStore::compose_checked(const Key& key, const std::vector<std::string>&
         }
         *folders = made.ok() ? folders_in(destination) : made.error();
       },
-      [this, alive = std::weak_ptr<bool>(alive_), folders, key, size, done] {
+      [this, alive = std::weak_ptr<bool>(alive_), folders, key, size] {
         if (alive.expired()) return;
-        if (!folders->ok()) return done(folders->error().with_context("compose the layers"));
+        if (!folders->ok()) {
+          return settle_composing(key, folders->error().with_context("compose the layers"));
+        }
         composed_[key] = {
             .folders = **folders, .used_at = clock_.now(), .packages = {}, .copied = size};
-        done({});
+        settle_composing(key, {});
       });
-  if (!queued) done(too_busy());
+  if (!queued) settle_composing(key, too_busy());
+}
+
+void LayerStore::settle_composing(const Key& key, const Result<void>& result) {
+  // Who is told of an error may ask again at once.
+  const auto waiting = composing_.extract(key);
+  for (const Callback<void>& done : waiting.mapped()) done(result);
 }
 
 void LayerStore::remove_copy(TenantId tenant, const std::string& volume) {

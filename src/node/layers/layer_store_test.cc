@@ -60,13 +60,16 @@ class LayerStoreTest : public testing::Test {
         },
         is_node_);
   }
-  void work() {
-    while (!tasks_.empty()) {
+  // How many tasks it did.
+  int work() {
+    int tasks = 0;
+    for (; !tasks_.empty(); ++tasks) {
       auto [work, completion] = std::move(tasks_.front());
       tasks_.pop_front();
       work();
       completion();
     }
+    return tasks;
   }
 
   std::string zip_of(const Files& files) {
@@ -389,6 +392,41 @@ TEST_F(CopiedLayersTest, WhereThereIsNoRoomNothingIsUnpacked) {
   EXPECT_EQ(copied.error().code, ErrorCode::kResourceExhausted) << copied.error().message;
   EXPECT_FALSE(other_->is_here(kTenant, volume()));
   EXPECT_TRUE(copy(zips(), Bytes(8)).ok());
+}
+
+TEST_F(CopiedLayersTest, TheyAreCheckedAndUnpackedOnceForAllThatWait) {
+  int rooms = 0;
+  std::vector<std::string> told;
+  for (int each = 0; each < 20; ++each) {
+    other_->compose_copy(
+        kTenant, volume(), zips(),
+        [&](Bytes) -> Result<void> {
+          ++rooms;
+          return {};
+        },
+        [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  }
+  EXPECT_TRUE(other_->is_composing(kTenant, volume()));
+  EXPECT_EQ(work(), 2) << "one task checks the zips, and one unpacks them";
+  EXPECT_EQ(rooms, 1);
+  EXPECT_EQ(told, std::vector<std::string>(20));
+  EXPECT_FALSE(other_->is_composing(kTenant, volume()));
+}
+
+TEST_F(CopiedLayersTest, WhoIsToldThatZipsAreOthersMayAskAgainAtOnce) {
+  std::vector<std::string> told;
+  const auto room = [](Bytes) -> Result<void> { return {}; };
+  other_->compose_copy(kTenant, volume(), {}, room, [&](const Result<void>& wrong) {
+    EXPECT_EQ(wrong.error().code, ErrorCode::kDataLoss);
+    other_->compose_copy(kTenant, volume(), zips(), room,
+                         [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  });
+  other_->compose_copy(kTenant, volume(), zips(), room,
+                       [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  work();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_NE(told[0], "") << "it waited for the wrong ones";
+  EXPECT_EQ(told[1], "");
 }
 
 TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
