@@ -37,6 +37,10 @@ bool is_of_layers(const VolumeName& volume) {
   return lambent::is_of_layers(Mount{.volume = volume.name, .host = {}, .at = {}});
 }
 
+Error packages_went() {
+  return {ErrorCode::kUnavailable, "the packages of its layers made way for others; try again"};
+}
+
 // Of all mounts, in their order.
 Result<std::vector<std::string>> each_folder(
     const FunctionSpec& spec, const std::function<Result<std::string>(const Mount&)>& folder_of) {
@@ -237,22 +241,27 @@ void NodeVolumes::compose(const VolumeName& layers, const std::function<void(Res
   const auto folder = copies_->copied_folder(layers);
   const auto files =
       copied_->list_files(layers.tenant, layers.name, "", "", limits::kVolumeFilesPerPage);
-  if (!folder.ok() || !files.ok()) {
-    return done(Error{ErrorCode::kUnavailable,
-                      "the packages of its layers made way for others; try again"});
-  }
-  // One of those that wait drops a bad copy: after that it may be on its way again.
+  if (!folder.ok() || !files.ok()) return done(packages_went());
+  // One of those that wait looks at what became of it: after that it may be on its way again.
   const bool is_first = !layers_->is_composing(layers.tenant, layers.name);
+  if (is_first) copies_->hold(layers);
   std::vector<std::string> zips;
   for (const VolumeFile& file : *files) zips.push_back(*folder + "/" + file.path);
   layers_->compose_copy(
       layers.tenant, layers.name, std::move(zips),
       [this, layers](Bytes more) { return copies_->make_room(layers, more); },
       [this, layers, is_first, done](const Result<void>& composed) {
-        const bool is_bad = !composed.ok() && composed.error().code == ErrorCode::kDataLoss;
-        if (is_bad && is_first) copies_->drop(layers);
-        done(composed);
+        if (is_first) composed_copy(layers, composed);
+        if (!composed.ok() || layers_->is_here(layers.tenant, layers.name)) return done(composed);
+        done(packages_went());
       });
+}
+
+void NodeVolumes::composed_copy(const VolumeName& layers, const Result<void>& result) {
+  copies_->release(layers);
+  if (!result.ok() && result.error().code == ErrorCode::kDataLoss) return copies_->drop(layers);
+  // Its tenant was forgotten meanwhile: nothing else would remove it.
+  if (!copies_->copied_folder(layers).ok()) layers_->remove_copy(layers.tenant, layers.name);
 }
 
 std::set<VolumeName> NodeVolumes::mounted() const {

@@ -62,6 +62,7 @@ class NodeVolumes {
   bool has_layers_of(const FunctionSpec& spec) const;
   void bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done);
   void compose(const VolumeName& layers, const std::function<void(Result<void>)>& done);
+  void composed_copy(const VolumeName& layers, const Result<void>& result);
   std::set<VolumeName> mounted() const;
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;

@@ -188,7 +188,11 @@ void VolumeCopies::told(Result<std::map<VolumeName, VolumeStatus>> volumes) {
   if (volumes.ok() || !tells) {
     told_ = volumes.ok() ? *std::move(volumes) : std::map<VolumeName, VolumeStatus>();
     was_told_ = true;
-    if (tells) remove_copies([this](const VolumeName& name) { return !told_.contains(name); });
+    if (tells) {
+      // What is held goes after that, with a later answer.
+      remove_copies(
+          [this](const VolumeName& name) { return !told_.contains(name) && !is_held(name); });
+    }
     renew_mounted();
   }
   settle(tells ? asked : Result<void>());
@@ -393,7 +397,7 @@ void VolumeCopies::settle_fetching(const VolumeName& volume, const Result<void>&
 std::optional<VolumeName> VolumeCopies::least_used(const std::set<VolumeName>& mounted) const {
   std::optional<VolumeName> least;
   for (const auto& [name, copy] : copies_) {
-    const bool is_wanted = copy.fetch != nullptr || mounted.contains(name) ||
+    const bool is_wanted = copy.fetch != nullptr || mounted.contains(name) || is_held(name) ||
                            std::ranges::find(queue_, name) != queue_.end();
     if (is_wanted || !uses_.copies.find_volume(name.tenant, name.name).ok()) continue;
     if (!least || copy.used_at < copies_.at(*least).used_at) least = name;

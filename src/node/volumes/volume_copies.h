@@ -81,6 +81,11 @@ class VolumeCopies {
   void note_use(const VolumeName& volume);
   // Evicts others, so that so much more can be made of it. RESOURCE_EXHAUSTED.
   Result<void> make_room(const VolumeName& volume, Bytes more);
+  // Something is being made of the copy: until release() it neither gives way to others nor goes
+  // with what its keeper removes. forget_tenant() and drop() take it all the same.
+  void hold(const VolumeName& volume) { held_.insert(volume); }
+  void release(const VolumeName& volume) { held_.erase(volume); }
+  bool is_held(const VolumeName& volume) const { return held_.contains(volume); }
   // The copy is no good: it is to be brought again.
   void drop(const VolumeName& volume) { remove_copy(volume); }
   // Whether a function that mounts it may be deployed on this node. Errors as
@@ -141,6 +146,7 @@ class VolumeCopies {
   std::vector<Waiting> waiting_, waiting_next_;
   std::vector<Waiting> fetching_;
   std::deque<VolumeName> queue_;
+  std::set<VolumeName> held_;
   bool record_is_old_ = false;  // it is written in the next turn
   uint64_t uses_counted_ = 0;
   Counts counts_;

@@ -488,6 +488,28 @@ TEST_F(VolumeCopiesTest, WhatIsMadeOfACopyCountsAndGoesWithIt) {
   EXPECT_FALSE(copies_->copied_folder(kWeights).ok());
 }
 
+TEST_F(VolumeCopiesTest, WhatIsHeldStaysUntilItIsReleased) {
+  stop();
+  most_ = Bytes(100);
+  start();
+  kept() = {{"zip", std::string(60, 'w')}};
+  ASSERT_TRUE(bring().ok());
+  copies_->hold(kWeights);
+  const VolumeName other{kTenant, "other"};
+  keeper_.volumes[other] = {{"zip", std::string(60, 'o')}};
+  EXPECT_EQ(bring(other).error().code, ErrorCode::kResourceExhausted) << "it gives way to none";
+  keeper_.volumes.erase(kWeights);
+  run(seconds(3));
+  EXPECT_TRUE(copies_->copied_folder(kWeights).ok()) << "nor does it go with the keeper's";
+  copies_->release(kWeights);
+  run(seconds(3));
+  EXPECT_FALSE(copies_->copied_folder(kWeights).ok());
+  EXPECT_TRUE(bring(other).ok());
+  copies_->hold(other);
+  copies_->forget_tenant(kTenant);
+  EXPECT_FALSE(copies_->copied_folder(other).ok());
+}
+
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   free_ = VolumeCopies::kLeftFree + Bytes::mib(8);
