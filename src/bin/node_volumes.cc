@@ -14,6 +14,7 @@ namespace lambent {
 namespace {
 
 constexpr Duration kLackingAge = seconds(5);
+constexpr Duration kSweepPeriod = seconds(5);
 // Of so many volumes: for each all functions of its tenant are looked at.
 constexpr size_t kMostLacking = 64;
 
@@ -93,6 +94,8 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
   return node;
 }
 
+NodeVolumes::~NodeVolumes() { loop_.cancel(sweep_); }
+
 Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) {
   const std::string folder = config.state_folder + "/volume_copies";
   ASSIGN_OR_RETURN(
@@ -123,7 +126,7 @@ Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) 
                                       [this](const VolumeName& volume) {
                                         if (!is_of_layers(volume)) return;
                                         // A keeper that lost it does not take it from those that
-                                        // run.
+                                        // run: it is swept when they have ended.
                                         if (mounted().contains(volume)) return;
                                         layers_->remove_copy(volume.tenant, volume.name);
                                       }});
@@ -155,6 +158,7 @@ void NodeVolumes::connect(worker::Worker& worker, const AccessService& access) {
   };
   store_->set_users({.functions = functions, .room = has_room});
   layers_->set_users({.functions = functions, .room = has_room});
+  if (in_cluster_) sweep_ = loop_.call_after(kSweepPeriod, [this] { sweep_composed(); });
 }
 
 Bytes NodeVolumes::used_by(TenantId tenant) const {
@@ -262,6 +266,16 @@ void NodeVolumes::composed_copy(const VolumeName& layers, const Result<void>& re
   if (!result.ok() && result.error().code == ErrorCode::kDataLoss) return copies_->drop(layers);
   // Its tenant was forgotten meanwhile: nothing else would remove it.
   if (!copies_->copied_folder(layers).ok()) layers_->remove_copy(layers.tenant, layers.name);
+}
+
+void NodeVolumes::sweep_composed() {
+  sweep_ = loop_.call_after(kSweepPeriod, [this] { sweep_composed(); });
+  std::optional<std::set<VolumeName>> in_use;  // looked up only where something may go
+  layers_->remove_copies([&](const VolumeName& layers) {
+    if (copies_->has(layers)) return false;
+    if (!in_use) in_use = mounted();
+    return !in_use->contains(layers);
+  });
 }
 
 std::set<VolumeName> NodeVolumes::mounted() const {

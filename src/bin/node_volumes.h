@@ -33,6 +33,9 @@ class NodeVolumes {
                                                    loop::EventLoop& loop, LogSink& log,
                                                    worker::WorkerOptions& options,
                                                    images::ImageStore& images);
+  ~NodeVolumes();
+  NodeVolumes(const NodeVolumes&) = delete;
+  NodeVolumes& operator=(const NodeVolumes&) = delete;
 
   volumes::VolumeStore& store() { return *store_; }
   // What other nodes copy: the volumes, and packages of layers.
@@ -63,6 +66,8 @@ class NodeVolumes {
   void bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done);
   void compose(const VolumeName& layers, const std::function<void(Result<void>)>& done);
   void composed_copy(const VolumeName& layers, const Result<void>& result);
+  // What was composed, lost its packages while a sandbox mounted it, and is mounted no more.
+  void sweep_composed();
   std::set<VolumeName> mounted() const;
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
@@ -82,6 +87,7 @@ class NodeVolumes {
   volumes::AskedRevisions asked_for_;
   std::vector<FunctionName> lacking_;
   Instant lacking_at_ = Instant::min();
+  loop::TimerId sweep_;
   const AccessService* access_ = nullptr;
   worker::Worker* worker_ = nullptr;
 };

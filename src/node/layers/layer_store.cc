@@ -461,6 +461,15 @@ void LayerStore::remove_copy(TenantId tenant, const std::string& volume) {
   remove_folder(composed_folder(key), [] {});
 }
 
+void LayerStore::remove_copies(const std::function<bool(const VolumeName&)>& goes) {
+  std::vector<VolumeName> gone;
+  for (const auto& [key, made] : composed_) {
+    VolumeName volume{key.first, volume_of_layers(key.second)};
+    if (made.copied && goes(volume)) gone.push_back(std::move(volume));
+  }
+  for (const VolumeName& each : gone) remove_copy(each.tenant, each.name);
+}
+
 void LayerStore::remove_folder(const std::string& folder, std::function<void()> done) {
   const bool queued = disk_(
       [folder] {

@@ -62,14 +62,16 @@ class LayerStore final : public LayerService {
   // What was composed of these zips of another node takes of the disk; zero: it was not.
   Bytes size_of_copy(TenantId tenant, const std::string& volume) const;
   // Composes zips that lie in these places, in their order. `room` is asked on the loop before they
-  // are unpacked. DATA_LOSS: they are other layers; else errors of `room`, and INTERNAL. Those who ask
-  // while it is being composed wait for that, and their zips and room are not looked at.
+  // are unpacked. DATA_LOSS: they are other layers; else errors of `room`, and INTERNAL. Those who
+  // ask while it is being composed wait for that, and their zips and room are not looked at.
   using Room = std::function<Result<void>(Bytes)>;
   void compose_copy(TenantId tenant, const std::string& volume, std::vector<std::string> zips,
                     Room room, Callback<void> done);
   bool is_composing(TenantId tenant, const std::string& volume) const;
   // Of zips of another node; nothing else goes.
   void remove_copy(TenantId tenant, const std::string& volume);
+  // All of those that `goes` says.
+  void remove_copies(const std::function<bool(const VolumeName&)>& goes);
   // The tenant is gone, and what it kept.
   void forget_tenant(TenantId tenant);
 

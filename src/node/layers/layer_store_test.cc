@@ -441,6 +441,23 @@ TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
   EXPECT_TRUE(copy(zips()).ok()) << "and come again";
 }
 
+TEST_F(CopiedLayersTest, OfCopiesThoseGoThatAreNotSparedAlsoAfterARestart) {
+  ASSERT_EQ(said(copy(zips())), "");
+  restart_other();
+  std::vector<VolumeName> seen;
+  other_->remove_copies([&](const VolumeName& each) {
+    seen.push_back(each);
+    return false;
+  });
+  EXPECT_EQ(seen, (std::vector<VolumeName>{{kTenant, volume()}}));
+  EXPECT_TRUE(other_->is_here(kTenant, volume()));
+  other_->remove_copies([](const VolumeName&) { return true; });
+  store_->remove_copies([](const VolumeName&) { return true; });
+  work();
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(store_->is_here(kTenant, volume())) << "it is this node's own";
+}
+
 TEST_F(CopiedLayersTest, LayersOfBeforeTheClusterHavePackagesOncePublishedAgain) {
   is_node_ = false;
   fs::remove_all(folder_ + "/state");

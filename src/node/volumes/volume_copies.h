@@ -85,6 +85,8 @@ class VolumeCopies {
   // with what its keeper removes. forget_tenant() and drop() take it all the same.
   void hold(const VolumeName& volume) { held_.insert(volume); }
   void release(const VolumeName& volume) { held_.erase(volume); }
+  // Whether there is one, whole or not.
+  bool has(const VolumeName& volume) const { return copies_.contains(volume); }
   bool is_held(const VolumeName& volume) const { return held_.contains(volume); }
   // The copy is no good: it is to be brought again.
   void drop(const VolumeName& volume) { remove_copy(volume); }
