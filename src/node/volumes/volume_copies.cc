@@ -208,7 +208,12 @@ void VolumeCopies::remove_copies(const std::function<bool(const VolumeName&)>& g
   for (const auto& [name, copy] : copies_) {
     if (goes(name)) gone.push_back(name);
   }
-  for (const VolumeName& name : gone) remove_copy(name);
+  const Error why{ErrorCode::kFailedPrecondition, "it was removed meanwhile"};
+  for (const VolumeName& name : gone) remove_copy(name, why);
+}
+
+void VolumeCopies::drop(const VolumeName& volume) {
+  remove_copy(volume, {ErrorCode::kUnavailable, "what came was no good; try again"});
 }
 
 // Sandboxes that run see what was changed.
@@ -223,12 +228,12 @@ void VolumeCopies::renew_mounted() {
   }
 }
 
-void VolumeCopies::remove_copy(const VolumeName& volume) {
+void VolumeCopies::remove_copy(const VolumeName& volume, const Error& why) {
   copies_.erase(volume);
   std::erase(queue_, volume);
   if (uses_.removed) uses_.removed(volume);
   write_record_soon();
-  settle_fetching(volume, Error{ErrorCode::kFailedPrecondition, "it was removed meanwhile"});
+  settle_fetching(volume, why);
   if (!uses_.copies.find_volume(volume.tenant, volume.name).ok()) return;
   uses_.copies.remove_volume(
       volume.tenant, volume.name, [this, volume](const Result<VolumeStatus>& removed) {
@@ -442,7 +447,7 @@ Result<void> VolumeCopies::make_room(const VolumeName& volume, Bytes more) {
     uses_.log.info(
         "volume_copy_evicted",
         {{"volume", least->name}, {"tenant", int64_t{least->tenant.value}}, {"for", volume.name}});
-    remove_copy(*least);
+    remove_copy(*least, {ErrorCode::kUnavailable, "it made way for others; try again"});
   }
 }
 

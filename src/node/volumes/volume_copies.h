@@ -88,8 +88,8 @@ class VolumeCopies {
   // Whether there is one, whole or not.
   bool has(const VolumeName& volume) const { return copies_.contains(volume); }
   bool is_held(const VolumeName& volume) const { return held_.contains(volume); }
-  // The copy is no good: it is to be brought again.
-  void drop(const VolumeName& volume) { remove_copy(volume); }
+  // The copy is no good: it is to be brought again. Those who wait for it are told UNAVAILABLE.
+  void drop(const VolumeName& volume);
   // Whether a function that mounts it may be deployed on this node. Errors as
   // VolumeStore::mounted_folder() has them; none where another node keeps volumes, which checks it.
   Result<void> can_mount(const VolumeName& volume) const;
@@ -134,7 +134,8 @@ class VolumeCopies {
   }
   Bytes used() const;
   std::optional<VolumeName> least_used(const std::set<VolumeName>& mounted) const;
-  void remove_copy(const VolumeName& volume);
+  // Those who wait for it are told why.
+  void remove_copy(const VolumeName& volume, const Error& why);
   void remove_copies(const std::function<bool(const VolumeName&)>& goes);
   Error not_brought(const VolumeName& volume, const Error& why) const;
 

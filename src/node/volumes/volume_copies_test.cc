@@ -510,6 +510,18 @@ TEST_F(VolumeCopiesTest, WhatIsHeldStaysUntilItIsReleased) {
   EXPECT_FALSE(copies_->copied_folder(other).ok());
 }
 
+TEST_F(VolumeCopiesTest, WhoWaitsForACopyThatIsDroppedMayTryAgain) {
+  kept() = {{"zip", std::string(9 << 20, 'w')}};
+  keeper_.spoil = [&](const std::string&, uint64_t, std::string bytes) -> Result<std::string> {
+    copies_->drop(kWeights);
+    return bytes;
+  };
+  const auto dropped = bring();
+  EXPECT_EQ(dropped.error().code, ErrorCode::kUnavailable) << dropped.error().message;
+  keeper_.spoil = nullptr;
+  EXPECT_TRUE(bring().ok());
+}
+
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   free_ = VolumeCopies::kLeftFree + Bytes::mib(8);
