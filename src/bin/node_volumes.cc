@@ -176,7 +176,7 @@ Result<std::string> NodeVolumes::folder_of(const FunctionSpec& spec, const Mount
 }
 
 Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) {
-  if (!has_layers_of(spec) && copies_->has_keeper()) {
+  if (may_bring_layers_of(spec)) {
     bring_layers(*layers_of(spec), [](const Result<void>&) {});
     return Error{ErrorCode::kUnavailable,
                  "what its layers show is being brought from another node; try again"};
@@ -188,7 +188,7 @@ Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spe
 // has looked at them.
 Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const FunctionSpec& spec) const {
   return each_folder(spec, [&](const Mount& mount) -> Result<std::string> {
-    if (is_of_layers(mount) && copies_->has_keeper() && !has_layers_of(spec)) return std::string();
+    if (is_of_layers(mount) && may_bring_layers_of(spec)) return std::string();
     if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
     RETURN_IF_ERROR(copies_->can_mount({spec.name.tenant, mount.volume}));
     return std::string();
@@ -229,15 +229,21 @@ bool NodeVolumes::has_layers_of(const FunctionSpec& spec) const {
   return !layers || layers_->is_here(layers->tenant, layers->name);
 }
 
+bool NodeVolumes::may_bring_layers_of(const FunctionSpec& spec) const {
+  return !has_layers_of(spec) && (copies_->has_keeper() || copies_->lacks_keeper());
+}
+
 // Their packages come as a volume does; what sandboxes see is composed of them here.
 void NodeVolumes::bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done) {
   copies_->bring({layers}, [this, layers, done = std::move(done)](const Result<void>& result) {
     if (layers_->is_here(layers.tenant, layers.name)) return done({});
     if (result.ok()) return compose(layers, done);
     if (result.error().code != ErrorCode::kFailedPrecondition) return done(result.error());
+    const char* elsewhere =
+        copies_->has_keeper() ? ", and no package of them is on the first node" : "";
     done(Error{ErrorCode::kFailedPrecondition,
-               "what its layers show is not on this machine, and no package of them is on the "
-               "first node; publish the layers again, and update the function with them"});
+               std::string("what its layers show is not on this machine") + elsewhere +
+                   "; publish the layers again, and update the function with them"});
   });
 }
 

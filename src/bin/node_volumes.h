@@ -63,6 +63,8 @@ class NodeVolumes {
   bool are_here(const FunctionSpec& spec) const;
   void bring(const FunctionSpec& spec, std::function<void(Result<void>)> done);
   bool has_layers_of(const FunctionSpec& spec) const;
+  // They are not here, and another node keeps them, or may: this one was not told yet.
+  bool may_bring_layers_of(const FunctionSpec& spec) const;
   void bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done);
   void compose(const VolumeName& layers, const std::function<void(Result<void>)>& done);
   void composed_copy(const VolumeName& layers, const Result<void>& result);

@@ -290,7 +290,7 @@ std::optional<Error> VolumeCopies::missing_of(Waiting& waiting, const Result<voi
     }
     const auto own = uses_.kept.find_volume(volume.tenant, volume.name);
     if (own.ok() || (!has_keeper() && is_whole(volume))) continue;
-    if (!has_keeper() && uses_.in_cluster) {
+    if (lacks_keeper()) {
       return Error{ErrorCode::kUnavailable,
                    "this node was not told yet who else is in its cluster, and does not have "
                    "volume " +

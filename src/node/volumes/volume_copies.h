@@ -67,6 +67,10 @@ class VolumeCopies {
   void set_source(VolumeSource* source);
 
   bool has_keeper() const { return source_ != nullptr && !source_->keeper().empty(); }
+  // Whether this node was not told yet who keeps volumes.
+  bool lacks_keeper() const {
+    return uses_.in_cluster && !has_keeper() && (source_ == nullptr || !source_->keeps_here());
+  }
   // Whether a sandbox that starts now sees the volume as it is kept, as far as this node knows; or
   // the same as those that run.
   bool is_here(const VolumeName& volume) const;

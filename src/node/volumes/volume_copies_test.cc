@@ -36,7 +36,9 @@ class FakeKeeper final : public VolumeSource {
   int lists_of_files = 0;
   std::deque<std::function<void()>> answers;
 
+  bool is_this_node = false;
   std::string keeper() const override { return name; }
+  bool keeps_here() const override { return is_this_node; }
   void list(Callback<std::map<VolumeName, VolumeStatus>> done) override {
     answers.push_back([this, done] {
       if (silence) return done(*silence);
@@ -556,6 +558,21 @@ TEST_F(VolumeCopiesTest, ANodeThatDoesNotKnowItsClusterYetSaysSoAndUsesWhatItHas
   EXPECT_TRUE(copies_->is_here(kWeights));
   EXPECT_TRUE(bring().ok());
   EXPECT_EQ(seen("model"), "1");
+}
+
+TEST_F(VolumeCopiesTest, TheNodeThatKeepsTheVolumesOfItsClusterDoesNotWaitForAnotherOne) {
+  stop();
+  in_cluster_ = true;
+  start();
+  keeper_.name = "";
+  EXPECT_TRUE(copies_->lacks_keeper());
+  keeper_.is_this_node = true;
+  EXPECT_FALSE(copies_->lacks_keeper());
+  const auto none = bring();
+  EXPECT_EQ(none.error().code, ErrorCode::kFailedPrecondition) << none.error().message;
+  kept_->create_volume(kTenant, "weights", [](const auto&) {});
+  EXPECT_TRUE(bring().ok());
+  EXPECT_EQ(*copies_->folder(kWeights), *kept_->mounted_folder(kTenant, "weights"));
 }
 
 TEST_F(VolumeCopiesTest, AVolumeOfThisNodeIsUsedWhereTheKeeperHasNoneOfThatName) {
