@@ -71,9 +71,11 @@ void NodeImages::bring(const std::string& digest, Done done) {
   coming->second.waiting.push_back(std::move(done));
   if (!is_new) return;
   Coming& image = coming->second;
-  // Deploying it again changes nothing that this node would hear of.
-  image.problem = {ErrorCode::kUnavailable,
-                   "no other node has its layout; deploy the function again"};
+  image.problem = {ErrorCode::kNotFound, "no other node has its layout; deploy the function again"};
+  if (node_->home().empty()) {
+    image.problem = {ErrorCode::kUnavailable,
+                     "this node was not told yet who else is in its cluster; try again"};
+  }
   // The first one last here: they are taken from the end.
   for (const auto& other : node_->others()) {
     if (other.node != node_->home()) image.nodes.push_back(other.node);
