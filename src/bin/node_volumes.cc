@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -181,7 +182,10 @@ Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spe
     return Error{ErrorCode::kUnavailable,
                  "what its layers show is being brought from another node; try again"};
   }
-  return each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
+  auto folders = each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
+  // Alone no node copies anything, and nothing would forget it.
+  if (folders.ok() && in_cluster_) note_shown(spec);
+  return folders;
 }
 
 // Of files that come from another node when they are needed there is no folder here yet; its keeper
@@ -276,26 +280,30 @@ void NodeVolumes::composed_copy(const VolumeName& layers, const Result<void>& re
 
 void NodeVolumes::sweep_composed() {
   sweep_ = loop_.call_after(kSweepPeriod, [this] { sweep_composed(); });
-  std::optional<std::set<VolumeName>> in_use;  // looked up only where something may go
-  layers_->remove_copies([&](const VolumeName& layers) {
-    if (copies_->has(layers)) return false;
-    if (!in_use) in_use = mounted();
-    return !in_use->contains(layers);
-  });
+  // Also where nothing goes: what sandboxes see is noted, and what those saw that ended forgotten.
+  const std::set<VolumeName> in_use = mounted();
+  layers_->remove_copies(
+      [&](const VolumeName& layers) { return !copies_->has(layers) && !in_use.contains(layers); });
 }
 
-std::set<VolumeName> NodeVolumes::mounted() const {
-  std::set<VolumeName> mounted;
-  if (worker_ == nullptr) return mounted;
-  std::set<FunctionName> seen;
+std::set<VolumeName> NodeVolumes::mounted() {
+  if (worker_ == nullptr) return {};
+  // Before their ages are told: then none seems to have started later than it has.
+  const Instant now = loop_.clock().now();
+  std::map<FunctionName, Instant> oldest;
   for (const SandboxStatus& sandbox : worker_->status().uses().backends.status(Metering::kNone)) {
-    if (!seen.insert(sandbox.function).second) continue;
-    const auto spec = worker_->find_function(sandbox.function);
-    if (!spec.ok()) continue;
-    for (VolumeName& volume : volumes_of(*spec)) mounted.insert(std::move(volume));
-    if (auto layers = layers_of(*spec)) mounted.insert(*std::move(layers));
+    const auto [first, is_new] = oldest.try_emplace(sandbox.function, now - sandbox.age);
+    first->second = std::min(first->second, now - sandbox.age);
+    if (!is_new) continue;
+    if (const auto spec = worker_->find_function(sandbox.function); spec.ok()) note_shown(*spec);
   }
-  return mounted;
+  return shown_.seen(oldest);
+}
+
+void NodeVolumes::note_shown(const FunctionSpec& spec) {
+  const Instant now = loop_.clock().now();
+  for (const VolumeName& volume : volumes_of(spec)) shown_.note(spec.name, volume, now);
+  if (const auto layers = layers_of(spec)) shown_.note(spec.name, *layers, now);
 }
 
 const std::vector<FunctionName>& NodeVolumes::lacking() {

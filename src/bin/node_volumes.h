@@ -19,6 +19,7 @@
 #include "node/volumes/asked_revisions.h"
 #include "node/volumes/host_folders.h"
 #include "node/volumes/shared_files.h"
+#include "node/volumes/shown_volumes.h"
 #include "node/volumes/volume_copies.h"
 #include "node/volumes/volume_store.h"
 #include "node/worker/worker.h"
@@ -70,7 +71,9 @@ class NodeVolumes {
   void composed_copy(const VolumeName& layers, const Result<void>& result);
   // What was composed, lost its packages while a sandbox mounted it, and is mounted no more.
   void sweep_composed();
-  std::set<VolumeName> mounted() const;
+  // By sandboxes that are there, as they were started and as their functions are now.
+  std::set<VolumeName> mounted();
+  void note_shown(const FunctionSpec& spec);
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
   Result<void> room(const worker::Worker& worker, TenantId tenant, Bytes more) const;
@@ -87,6 +90,7 @@ class NodeVolumes {
   std::unique_ptr<volumes::VolumeStore> copied_;
   std::unique_ptr<volumes::VolumeCopies> copies_;
   volumes::AskedRevisions asked_for_;
+  volumes::ShownVolumes shown_;
   std::vector<FunctionName> lacking_;
   Instant lacking_at_ = Instant::min();
   loop::TimerId sweep_;
