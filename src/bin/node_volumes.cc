@@ -183,7 +183,7 @@ Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spe
                  "what its layers show is being brought from another node; try again"};
   }
   auto folders = each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
-  // Alone no node copies anything, and nothing would forget it.
+  // A node of no cluster copies nothing, and nothing would forget it there.
   if (folders.ok() && in_cluster_) note_shown(spec);
   return folders;
 }

@@ -298,10 +298,12 @@ void remove_leftovers(const std::string& folder,
                       const std::function<bool(const std::string& name)>& is_one) {
   std::error_code error;
   std::vector<fs::path> left;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const fs::path& path = entry.path();
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    const fs::path& path = each->path();
+    std::error_code unreadable;
     const bool is_size =
-        path.extension() == kCopied && fs::exists(path.parent_path() / path.stem());
+        path.extension() == kCopied && fs::exists(path.parent_path() / path.stem(), unreadable);
     if (!is_size && !is_one(path.filename())) left.push_back(path);
   }
   for (const fs::path& each : left) fs::remove_all(each, error);
