@@ -248,7 +248,8 @@ void NodeCluster::copy_volumes(const Dependencies& uses) {
                   Error{ErrorCode::kUnavailable, "node '" + node.home() + "' does not answer"});
             }
             node.ask_home(std::move(target), kVolumeTimeout, std::move(done));
-          }});
+          },
+      .keeps_here = [&node] { return node.home() == node.self(); }});
   volumes_->copies().set_source(peer_volumes_.get());
   volumes_->images().connect(node, uses.access, uses.disk);
 }

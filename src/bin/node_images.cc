@@ -12,6 +12,8 @@ namespace {
 // So much of the disk stays free of copies.
 constexpr Bytes kLeftFree = Bytes::mib(512);
 constexpr Duration kPartTimeout = seconds(20);
+// For which nothing asked for so long goes: its function may have been deleted.
+constexpr Duration kLeftoverTime = std::chrono::hours(1);
 
 // Images are of no tenant: who has one is asked where it is deployed.
 VolumeName copy_of(const std::string& name) { return {kDefaultTenant, name}; }
@@ -31,14 +33,21 @@ Result<std::unique_ptr<NodeImages>> NodeImages::open(const WorkerConfig& config,
                    volumes::VolumeStore::open(made->folder_, loop.clock(), log, disk));
   // A worker that was killed unpacked them, and did not come to remove them.
   for (const VolumeName& each : made->copies_->all()) {
-    if (images.find("sha256:" + each.name) != nullptr) made->release(each.name);
+    if (images.find("sha256:" + each.name) != nullptr) {
+      made->release(each.name);
+    } else {
+      made->release_later(each.name);
+    }
   }
   made->shared_ = std::make_unique<volumes::SharedFiles>(
       nullptr, [&images](TenantId) { return images.layouts(); }, disk);
   return made;
 }
 
-NodeImages::~NodeImages() { images_.set_source({}); }
+NodeImages::~NodeImages() {
+  images_.set_source({});
+  for (const auto& [name, timer] : leftovers_) loop_.cancel(timer);
+}
 
 void NodeImages::connect(cluster::ClusterNode& node, const AccessService& access,
                          objects::Disk offload) {
@@ -70,10 +79,13 @@ void NodeImages::bring(const std::string& digest, Done done) {
   const auto [coming, is_new] = coming_.try_emplace(name);
   coming->second.waiting.push_back(std::move(done));
   if (!is_new) return;
+  if (const auto left = leftovers_.extract(name)) loop_.cancel(left.mapped());
   Coming& image = coming->second;
-  // Deploying it again changes nothing that this node would hear of.
-  image.problem = {ErrorCode::kUnavailable,
-                   "no other node has its layout; deploy the function again"};
+  image.problem = {ErrorCode::kNotFound, "no other node has its layout; deploy the function again"};
+  if (node_->home().empty()) {
+    image.problem = {ErrorCode::kUnavailable,
+                     "this node was not told yet who else is in its cluster; try again"};
+  }
   // The first one last here: they are taken from the end.
   for (const auto& other : node_->others()) {
     if (other.node != node_->home()) image.nodes.push_back(other.node);
@@ -139,7 +151,15 @@ void NodeImages::ended(const std::string& name, const Result<void>& result) {
 void NodeImages::settle(const std::string& name, const Result<std::string>& folder) {
   const std::vector<Done> waiting = std::move(coming_.at(name).waiting);
   coming_.erase(name);
+  if (!folder.ok()) release_later(name);
   for (const Done& done : waiting) done(folder);
+}
+
+void NodeImages::release_later(const std::string& name) {
+  leftovers_[name] = loop_.call_after(kLeftoverTime, [this, name] {
+    leftovers_.erase(name);
+    release(name);
+  });
 }
 
 void NodeImages::release(const std::string& digest) {

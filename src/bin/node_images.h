@@ -60,6 +60,8 @@ class NodeImages {
   void ended(const std::string& name, const Result<void>& result);
   void settle(const std::string& name, const Result<std::string>& folder);
   void release(const std::string& digest);
+  // What came of it so far is kept for the next attempt, if there soon is one.
+  void release_later(const std::string& name);
   Result<void> room(Bytes more) const;
 
   loop::EventLoop& loop_;
@@ -74,6 +76,8 @@ class NodeImages {
   const AccessService* access_ = nullptr;
   objects::Disk offload_;
   std::map<std::string, Coming> coming_;  // by the digits of the image's digest
+  // Of what came in part: when it goes, by the same digits.
+  std::map<std::string, loop::TimerId> leftovers_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace lambent {
 namespace {
 
 constexpr Duration kLackingAge = seconds(5);
+constexpr Duration kSweepPeriod = seconds(5);
 // Of so many volumes: for each all functions of its tenant are looked at.
 constexpr size_t kMostLacking = 64;
 
@@ -35,6 +37,10 @@ std::optional<VolumeName> layers_of(const FunctionSpec& spec) {
 
 bool is_of_layers(const VolumeName& volume) {
   return lambent::is_of_layers(Mount{.volume = volume.name, .host = {}, .at = {}});
+}
+
+Error packages_went() {
+  return {ErrorCode::kUnavailable, "the packages of its layers made way for others; try again"};
 }
 
 // Of all mounts, in their order.
@@ -89,6 +95,8 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
   return node;
 }
 
+NodeVolumes::~NodeVolumes() { loop_.cancel(sweep_); }
+
 Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) {
   const std::string folder = config.state_folder + "/volume_copies";
   ASSIGN_OR_RETURN(
@@ -119,7 +127,7 @@ Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) 
                                       [this](const VolumeName& volume) {
                                         if (!is_of_layers(volume)) return;
                                         // A keeper that lost it does not take it from those that
-                                        // run.
+                                        // run: it is swept when they have ended.
                                         if (mounted().contains(volume)) return;
                                         layers_->remove_copy(volume.tenant, volume.name);
                                       }});
@@ -151,6 +159,7 @@ void NodeVolumes::connect(worker::Worker& worker, const AccessService& access) {
   };
   store_->set_users({.functions = functions, .room = has_room});
   layers_->set_users({.functions = functions, .room = has_room});
+  if (in_cluster_) sweep_ = loop_.call_after(kSweepPeriod, [this] { sweep_composed(); });
 }
 
 Bytes NodeVolumes::used_by(TenantId tenant) const {
@@ -168,19 +177,22 @@ Result<std::string> NodeVolumes::folder_of(const FunctionSpec& spec, const Mount
 }
 
 Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) {
-  if (!has_layers_of(spec) && copies_->has_keeper()) {
+  if (may_bring_layers_of(spec)) {
     bring_layers(*layers_of(spec), [](const Result<void>&) {});
     return Error{ErrorCode::kUnavailable,
                  "what its layers show is being brought from another node; try again"};
   }
-  return each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
+  auto folders = each_folder(spec, [&](const Mount& mount) { return folder_of(spec, mount); });
+  // A node of no cluster copies nothing, and nothing would forget it there.
+  if (folders.ok() && in_cluster_) note_shown(spec);
+  return folders;
 }
 
 // Of files that come from another node when they are needed there is no folder here yet; its keeper
 // has looked at them.
 Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const FunctionSpec& spec) const {
   return each_folder(spec, [&](const Mount& mount) -> Result<std::string> {
-    if (is_of_layers(mount) && copies_->has_keeper() && !has_layers_of(spec)) return std::string();
+    if (is_of_layers(mount) && may_bring_layers_of(spec)) return std::string();
     if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
     RETURN_IF_ERROR(copies_->can_mount({spec.name.tenant, mount.volume}));
     return std::string();
@@ -221,15 +233,21 @@ bool NodeVolumes::has_layers_of(const FunctionSpec& spec) const {
   return !layers || layers_->is_here(layers->tenant, layers->name);
 }
 
+bool NodeVolumes::may_bring_layers_of(const FunctionSpec& spec) const {
+  return !has_layers_of(spec) && (copies_->has_keeper() || copies_->lacks_keeper());
+}
+
 // Their packages come as a volume does; what sandboxes see is composed of them here.
 void NodeVolumes::bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done) {
   copies_->bring({layers}, [this, layers, done = std::move(done)](const Result<void>& result) {
     if (layers_->is_here(layers.tenant, layers.name)) return done({});
     if (result.ok()) return compose(layers, done);
     if (result.error().code != ErrorCode::kFailedPrecondition) return done(result.error());
+    const char* elsewhere =
+        copies_->has_keeper() ? ", and no package of them is on the first node" : "";
     done(Error{ErrorCode::kFailedPrecondition,
-               "what its layers show is not on this machine, and no package of them is on the "
-               "first node; publish the layers again, and update the function with them"});
+               std::string("what its layers show is not on this machine") + elsewhere +
+                   "; publish the layers again, and update the function with them"});
   });
 }
 
@@ -237,33 +255,55 @@ void NodeVolumes::compose(const VolumeName& layers, const std::function<void(Res
   const auto folder = copies_->copied_folder(layers);
   const auto files =
       copied_->list_files(layers.tenant, layers.name, "", "", limits::kVolumeFilesPerPage);
-  if (!folder.ok() || !files.ok()) {
-    return done(Error{ErrorCode::kUnavailable,
-                      "the packages of its layers made way for others; try again"});
-  }
+  if (!folder.ok() || !files.ok()) return done(packages_went());
+  // One of those that wait looks at what became of it: after that it may be on its way again.
+  const bool is_first = !layers_->is_composing(layers.tenant, layers.name);
+  if (is_first) copies_->hold(layers);
   std::vector<std::string> zips;
   for (const VolumeFile& file : *files) zips.push_back(*folder + "/" + file.path);
   layers_->compose_copy(
       layers.tenant, layers.name, std::move(zips),
       [this, layers](Bytes more) { return copies_->make_room(layers, more); },
-      [this, layers, done](const Result<void>& composed) {
-        if (!composed.ok() && composed.error().code == ErrorCode::kDataLoss) copies_->drop(layers);
-        done(composed);
+      [this, layers, is_first, done](const Result<void>& composed) {
+        if (is_first) composed_copy(layers, composed);
+        if (!composed.ok() || layers_->is_here(layers.tenant, layers.name)) return done(composed);
+        done(packages_went());
       });
 }
 
-std::set<VolumeName> NodeVolumes::mounted() const {
-  std::set<VolumeName> mounted;
-  if (worker_ == nullptr) return mounted;
-  std::set<FunctionName> seen;
+void NodeVolumes::composed_copy(const VolumeName& layers, const Result<void>& result) {
+  copies_->release(layers);
+  if (!result.ok() && result.error().code == ErrorCode::kDataLoss) return copies_->drop(layers);
+  // Its tenant was forgotten meanwhile: nothing else would remove it.
+  if (!copies_->copied_folder(layers).ok()) layers_->remove_copy(layers.tenant, layers.name);
+}
+
+void NodeVolumes::sweep_composed() {
+  sweep_ = loop_.call_after(kSweepPeriod, [this] { sweep_composed(); });
+  // Also where nothing goes: what sandboxes see is noted, and what those saw that ended forgotten.
+  const std::set<VolumeName> in_use = mounted();
+  layers_->remove_copies(
+      [&](const VolumeName& layers) { return !copies_->has(layers) && !in_use.contains(layers); });
+}
+
+std::set<VolumeName> NodeVolumes::mounted() {
+  if (worker_ == nullptr) return {};
+  // Before their ages are told: then none seems to have started later than it has.
+  const Instant now = loop_.clock().now();
+  std::map<FunctionName, Instant> oldest;
   for (const SandboxStatus& sandbox : worker_->status().uses().backends.status(Metering::kNone)) {
-    if (!seen.insert(sandbox.function).second) continue;
-    const auto spec = worker_->find_function(sandbox.function);
-    if (!spec.ok()) continue;
-    for (VolumeName& volume : volumes_of(*spec)) mounted.insert(std::move(volume));
-    if (auto layers = layers_of(*spec)) mounted.insert(*std::move(layers));
+    const auto [first, is_new] = oldest.try_emplace(sandbox.function, now - sandbox.age);
+    first->second = std::min(first->second, now - sandbox.age);
+    if (!is_new) continue;
+    if (const auto spec = worker_->find_function(sandbox.function); spec.ok()) note_shown(*spec);
   }
-  return mounted;
+  return shown_.seen(oldest);
+}
+
+void NodeVolumes::note_shown(const FunctionSpec& spec) {
+  const Instant now = loop_.clock().now();
+  for (const VolumeName& volume : volumes_of(spec)) shown_.note(spec.name, volume, now);
+  if (const auto layers = layers_of(spec)) shown_.note(spec.name, *layers, now);
 }
 
 const std::vector<FunctionName>& NodeVolumes::lacking() {

@@ -19,6 +19,7 @@
 #include "node/volumes/asked_revisions.h"
 #include "node/volumes/host_folders.h"
 #include "node/volumes/shared_files.h"
+#include "node/volumes/shown_volumes.h"
 #include "node/volumes/volume_copies.h"
 #include "node/volumes/volume_store.h"
 #include "node/worker/worker.h"
@@ -33,6 +34,9 @@ class NodeVolumes {
                                                    loop::EventLoop& loop, LogSink& log,
                                                    worker::WorkerOptions& options,
                                                    images::ImageStore& images);
+  ~NodeVolumes();
+  NodeVolumes(const NodeVolumes&) = delete;
+  NodeVolumes& operator=(const NodeVolumes&) = delete;
 
   volumes::VolumeStore& store() { return *store_; }
   // What other nodes copy: the volumes, and packages of layers.
@@ -60,9 +64,16 @@ class NodeVolumes {
   bool are_here(const FunctionSpec& spec) const;
   void bring(const FunctionSpec& spec, std::function<void(Result<void>)> done);
   bool has_layers_of(const FunctionSpec& spec) const;
+  // They are not here, and another node keeps them, or may: this one was not told yet.
+  bool may_bring_layers_of(const FunctionSpec& spec) const;
   void bring_layers(const VolumeName& layers, std::function<void(Result<void>)> done);
   void compose(const VolumeName& layers, const std::function<void(Result<void>)>& done);
-  std::set<VolumeName> mounted() const;
+  void composed_copy(const VolumeName& layers, const Result<void>& result);
+  // What was composed, lost its packages while a sandbox mounted it, and is mounted no more.
+  void sweep_composed();
+  // By sandboxes that are there, as they were started and as their functions are now.
+  std::set<VolumeName> mounted();
+  void note_shown(const FunctionSpec& spec);
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
   Result<void> room(const worker::Worker& worker, TenantId tenant, Bytes more) const;
@@ -79,8 +90,10 @@ class NodeVolumes {
   std::unique_ptr<volumes::VolumeStore> copied_;
   std::unique_ptr<volumes::VolumeCopies> copies_;
   volumes::AskedRevisions asked_for_;
+  volumes::ShownVolumes shown_;
   std::vector<FunctionName> lacking_;
   Instant lacking_at_ = Instant::min();
+  loop::TimerId sweep_;
   const AccessService* access_ = nullptr;
   worker::Worker* worker_ = nullptr;
 };

@@ -39,6 +39,8 @@ class VolumeSource {
   virtual ~VolumeSource() = default;
   // The node that keeps them; empty: this one does, or it is not known yet which one.
   virtual std::string keeper() const = 0;
+  // Whether this node is known to keep them.
+  virtual bool keeps_here() const { return false; }
   // All of tenants that are known here. UNAVAILABLE; UNIMPLEMENTED: its program does not tell.
   virtual void list(Callback<std::map<VolumeName, VolumeStatus>> done) = 0;
   // The files that it had at one moment. NOT_FOUND, UNAVAILABLE.

@@ -27,10 +27,13 @@ class PeerVolumes final : public VolumeSource {
     std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask;
     // Where it tells of one; empty: where it tells of volumes.
     std::function<std::string(const VolumeName&)> place = {};
+    // VolumeSource::keeps_here(); empty: it does not.
+    std::function<bool()> keeps_here = {};
   };
   explicit PeerVolumes(Uses uses) : uses_(std::move(uses)) {}
 
   std::string keeper() const override { return uses_.keeper(); }
+  bool keeps_here() const override { return uses_.keeps_here && uses_.keeps_here(); }
   void list(Callback<std::map<VolumeName, VolumeStatus>> done) override;
   void list_files(const VolumeName& volume, Callback<std::vector<VolumeFile>> done) override;
   void read(const VolumeName& volume, const VolumeFile& file, Bytes offset, Bytes count,

@@ -191,14 +191,22 @@ void ImageStore::ensure(const ImageReference& reference, const std::string& loca
   pull(reference, local_path, false, access, std::move(done));
 }
 
-// Of other nodes first: what is at that path of this machine may be another image.
+// Of other nodes first: what is at that path of this machine may be another image. It is looked at
+// only if none of them has it, and what is wrong with it does not say that the image is.
 void ImageStore::bring(const ImageReference& reference, const std::string& local_path,
                        const ImageAccess& access, Done done) {
   source_.bring(reference.digest, [this, reference, local_path, access,
                                    done = std::move(done)](const Result<std::string>& layout) {
     if (layout.ok()) return pull(reference, *layout, true, access, done);
-    if (!local_path.empty()) return pull(reference, local_path, false, access, done);
-    done(layout.error().with_context("image " + text_of(reference)));
+    Error elsewhere = layout.error().with_context("image " + text_of(reference));
+    if (elsewhere.code != ErrorCode::kNotFound) return done(elsewhere);
+    elsewhere.code = ErrorCode::kUnavailable;
+    if (local_path.empty()) return done(elsewhere);
+    pull(reference, local_path, false, access, [elsewhere, done](const Result<PulledImage>& image) {
+      if (image.ok()) return done(image);
+      done(Error{elsewhere.code,
+                 elsewhere.message + " (on this one: " + image.error().message + ")"});
+    });
   });
 }
 
@@ -208,8 +216,12 @@ void ImageStore::pull(const ImageReference& reference, const std::string& local_
   auto found = pulls_.find(name);
   if (found == pulls_.end()) {
     auto order = order_of(reference, local_path, access);
-    if (!order.ok()) return done(order.error());
+    if (!order.ok()) {
+      if (is_copy) leave_copy(reference);
+      return done(order.error());
+    }
     if (queue_.size() >= kMostWaiting) {
+      if (is_copy) leave_copy(reference);
       return done(Error{ErrorCode::kResourceExhausted,
                         "too many images wait to be pulled; try again later"});
     }
@@ -219,9 +231,15 @@ void ImageStore::pull(const ImageReference& reference, const std::string& local_
     pull->order.keeps_layout = options_.keeps_layouts && reference.is_local() && !is_copy;
     found = pulls_.emplace(name, std::move(pull)).first;
     queue_.push_back(name);
+  } else if (is_copy && !found->second->order.is_copy) {
+    leave_copy(reference);
   }
   found->second->waiting.push_back(std::move(done));
   start_pulls();
+}
+
+void ImageStore::leave_copy(const ImageReference& reference) {
+  if (source_.release) source_.release(reference.digest);
 }
 
 void ImageStore::start_pulls() {
@@ -291,9 +309,7 @@ void ImageStore::note_layout(const std::shared_ptr<Pull>& pull, const PulledImag
 }
 
 void ImageStore::settle(const Pull& pull, const Result<PulledImage>& image) {
-  if (pull.order.is_copy && source_.release) {
-    source_.release(parse_image_reference(pull.order.reference)->digest);
-  }
+  if (pull.order.is_copy) leave_copy(*parse_image_reference(pull.order.reference));
   for (const Done& done : pull.waiting) done(image);
 }
 

@@ -69,8 +69,8 @@ struct ImageAccess {
 
 // How images that lie on other nodes of the cluster come here.
 struct ImageSource {
-  // The folder with the layout that another node has of it. UNAVAILABLE: none that answers has;
-  // RESOURCE_EXHAUSTED: the disk.
+  // The folder with the layout that another node has of it. NOT_FOUND: all were asked, and none
+  // has; UNAVAILABLE: none that answers has; RESOURCE_EXHAUSTED: the disk.
   std::function<void(const std::string& digest, std::function<void(Result<std::string>)>)> bring;
   // It is not needed any more.
   std::function<void(const std::string& digest)> release;
@@ -144,6 +144,8 @@ class ImageStore {
   const Pull* pull_of(const std::string& reference) const;
   void start_pulls();
   void ended(const std::string& name, Result<PulledImage> image);
+  // The layout that another node's came to, which nothing unpacks.
+  void leave_copy(const ImageReference& reference);
   void note_layout(const std::shared_ptr<Pull>& pull, const PulledImage& image);
   void settle(const Pull& pull, const Result<PulledImage>& image);
   // RESOURCE_EXHAUSTED: there is none, whatever goes.

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "core/base/log.h"
+#include "core/base/time.h"
 #include "node/images/pull_failure.h"
 
 namespace lambent::images {
@@ -90,6 +94,53 @@ TEST(CheckForGpuTest, TheDriverNeedsItsCLibrary) {
   EXPECT_FALSE(check_for_gpu(one, "2.34").ok());
   one.c_library = {};
   EXPECT_FALSE(check_for_gpu(one, "2.34").ok());
+}
+
+// A store that pulls nothing, for want of skopeo, and other nodes that answer as a test says.
+class ImageSourceTest : public testing::Test {
+ protected:
+  ImageSourceTest() {
+    store_.set_source(
+        {.bring = [this](const std::string&, auto done) { done(elsewhere_); },
+         .release = [this](const std::string& digest) { released_.push_back(digest); }});
+  }
+  Error ensure(const std::string& local_path) {
+    std::optional<Error> told;
+    store_.ensure(*parse_image_reference("oci:/srv/app@" + digest_), local_path,
+                  {.is_elsewhere = true}, [&](const auto& image) { told = image.error(); });
+    return told.value_or(Error{ErrorCode::kInternal, "no answer"});
+  }
+
+  const std::string digest_ = "sha256:" + std::string(64, 'a');
+  Result<std::string> elsewhere_ = std::string("/layout");
+  Words released_;
+  FakeClock clock_;
+  loop::EventLoop loop_{clock_};
+  NullLogSink log_;
+  ImageStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
+};
+
+TEST_F(ImageSourceTest, WhileANodeThatMayHaveTheImageIsSilentNothingElseIsTried) {
+  elsewhere_ = Error{ErrorCode::kUnavailable, "node 'b' does not answer"};
+  const Error told = ensure("/srv/app");
+  EXPECT_EQ(told.code, ErrorCode::kUnavailable);
+  EXPECT_NE(told.message.find("node 'b' does not answer"), std::string::npos) << told.message;
+  EXPECT_EQ(told.message.find("skopeo"), std::string::npos) << told.message;
+}
+
+TEST_F(ImageSourceTest, WhatIsWrongWithTheImageHereDoesNotEndAttemptsToGetItFromElsewhere) {
+  elsewhere_ = Error{ErrorCode::kNotFound, "no other node has it"};
+  const Error told = ensure("/srv/app");
+  EXPECT_EQ(told.code, ErrorCode::kUnavailable);
+  EXPECT_NE(told.message.find("no other node has it (on this one: "), std::string::npos)
+      << told.message;
+  EXPECT_NE(told.message.find("skopeo"), std::string::npos) << "it was tried: " << told.message;
+  EXPECT_EQ(ensure("").code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ImageSourceTest, ALayoutThatCameAndCannotBeUnpackedIsNotKept) {
+  EXPECT_EQ(ensure("").code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(released_, Words{digest_});
 }
 
 TEST(PullFailureTest, SaysWhatTheCallerCanDo) {

@@ -1,6 +1,7 @@
 #include "node/layers/layer_folder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -20,6 +21,8 @@ using nlohmann::json;
 
 constexpr char kContent[] = "/content";
 constexpr char kPackage[] = "/layer.zip";
+// Beside what was composed of another node's packages: how many bytes it has.
+constexpr char kCopied[] = ".copied";
 constexpr size_t kSha256Digits = 64;
 constexpr char kDescription[] = "/layer.json";
 constexpr size_t kMostDescription = 64 * 1024;  // bytes
@@ -248,10 +251,11 @@ Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::st
   return Error{ErrorCode::kDataLoss, "other layers came than those that the function has"};
 }
 
-Result<void> compose_packages(const std::vector<std::string>& zips,
-                              const std::string& destination) {
+Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination,
+                              Bytes size) {
   const std::string from = destination + ".from";
   std::error_code error;
+  if (fs::exists(destination, error)) return {};
   fs::remove_all(from, error);
   const auto compose_all = [&]() -> Result<void> {
     std::vector<std::string> versions;
@@ -263,11 +267,46 @@ Result<void> compose_packages(const std::vector<std::string>& zips,
       RETURN_IF_ERROR(archive::unpack_zip(zip, versions.back() + kContent));
       RETURN_IF_ERROR(check_content(versions.back() + kContent));
     }
+    RETURN_IF_ERROR(
+        write_file_atomically(destination + kCopied, std::to_string(size.count), false));
     return compose(versions, destination);
   };
   auto composed = compose_all();
   fs::remove_all(from, error);
   return composed;
+}
+
+std::optional<Bytes> copied_size(const std::string& destination) {
+  const auto text = read_file(destination + kCopied, 32);
+  if (!text.ok()) return std::nullopt;
+  uint64_t size = 0;
+  std::from_chars(text->data(), text->data() + text->size(), size);
+  return Bytes(size);
+}
+
+void remove_folder_at_once(const std::string& folder) {
+  const std::string aside = folder + std::string(kRemovedFolder);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  fs::rename(folder, aside, error);
+  // Only now: without its size it would be no copy, and stay.
+  fs::remove(folder + kCopied, error);
+  fs::remove_all(aside, error);
+}
+
+void remove_leftovers(const std::string& folder,
+                      const std::function<bool(const std::string& name)>& is_one) {
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    const fs::path& path = each->path();
+    std::error_code unreadable;
+    const bool is_size =
+        path.extension() == kCopied && fs::exists(path.parent_path() / path.stem(), unreadable);
+    if (!is_size && !is_one(path.filename())) left.push_back(path);
+  }
+  for (const fs::path& each : left) fs::remove_all(each, error);
 }
 
 }  // namespace lambent::layers

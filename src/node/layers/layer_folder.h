@@ -4,7 +4,10 @@
 // store's thread, and before the loop runs.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
@@ -46,7 +49,19 @@ std::string digest_of_layers(const std::vector<std::string>& code_sha256);
 
 // Whether zips are those that the digest names; what their files have, unpacked. DATA_LOSS.
 Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::string& digest);
-// compose() of zips.
-Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination);
+// compose() of zips. How large it is, `size`, lies beside it before it is there.
+Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination,
+                              Bytes size);
+// Nothing: what lies there was not composed of zips.
+std::optional<Bytes> copied_size(const std::string& destination);
+
+// Removes a folder, and what lies beside it: under its own name it is there whole, or not at all.
+// Until all of it is gone the rest has this at the end of its name.
+inline constexpr std::string_view kRemovedFolder = ".removed";
+void remove_folder_at_once(const std::string& folder);
+// What compositions and removals in `folder` left that did not end; `is_one`: the names that whole
+// ones have.
+void remove_leftovers(const std::string& folder,
+                      const std::function<bool(const std::string& name)>& is_one);
 
 }  // namespace lambent::layers

@@ -16,8 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr char kComposed[] = ".composed";
 constexpr char kPackages[] = ".packages";
-// Beside what was composed of another node's packages: how many bytes it has.
-constexpr char kCopied[] = ".copied";
 constexpr char kLast[] = "/last";
 // What no function uses is kept for so long: a deployment may be under way.
 constexpr Duration kUnusedTime = std::chrono::hours(1);
@@ -66,6 +64,10 @@ Result<void> LayerStore::load() {
   }
   ASSIGN_OR_RETURN(const auto tenants, folders_in(folder_));
   for (const std::string& name : tenants) {
+    if (name.ends_with(kRemovedFolder)) {
+      std::error_code ignored;
+      fs::remove_all(fs::path(folder_) / name, ignored);
+    }
     const auto number = number_of(name);
     if (!number) continue;
     RETURN_IF_ERROR(load_tenant(TenantId(static_cast<uint32_t>(*number))));
@@ -80,22 +82,20 @@ Result<void> LayerStore::load_tenant(TenantId tenant) {
   }
   const std::string composed = folder_of(tenant) + "/" + kComposed;
   if (std::ranges::find(names, kComposed) == names.end()) return {};
+  remove_leftovers(composed,
+                   [](const std::string& name) { return name.size() == kLayersDigestLength; });
   ASSIGN_OR_RETURN(const auto digests, folders_in(composed));
   for (const std::string& digest : digests) {
-    if (digest.size() != kLayersDigestLength) {  // not whole, or to be removed
-      std::error_code ignored;
-      fs::remove_all(fs::path(composed) / digest, ignored);
-      continue;
-    }
     const Key key{tenant, digest};
     ASSIGN_OR_RETURN(auto folders, folders_in(composed_folder(key)));
-    Composed& made = composed_[key];
-    made = {.folders = std::move(folders), .used_at = clock_.now()};
-    made.packages = packages_in(packages_folder(key));
-    if (const auto size = read_file(composed_folder(key) + kCopied, 32); size.ok()) {
-      made.copied = Bytes(number_of(*size).value_or(0));
-    }
+    composed_[key] = {.folders = std::move(folders),
+                      .used_at = clock_.now(),
+                      .packages = packages_in(packages_folder(key)),
+                      .copied = copied_size(composed_folder(key))};
   }
+  remove_leftovers(folder_of(tenant) + "/" + kPackages, [&](const std::string& name) {
+    return composed_.contains({tenant, name});
+  });
   return {};
 }
 
@@ -400,43 +400,56 @@ Bytes LayerStore::size_of_copy(TenantId tenant, const std::string& volume) const
   return found == composed_.end() ? Bytes() : found->second.copied.value_or(Bytes());
 }
 
+bool LayerStore::is_composing(TenantId tenant, const std::string& volume) const {
+  return composing_.contains({tenant, digest_in(volume)});
+}
+
 void LayerStore::compose_copy(TenantId tenant, const std::string& volume,
                               std::vector<std::string> zips, Room room, Callback<void> done) {
   const Key key{tenant, digest_in(volume)};
+  const auto [composing, is_first] = composing_.try_emplace(key);
+  composing->second.push_back(std::move(done));
+  if (!is_first) return;
   auto unpacked = std::make_shared<Result<Bytes>>(too_busy());
-  const bool queued =
-      disk_([unpacked, zips, digest = key.second] { *unpacked = check_packages(zips, digest); },
-            [this, alive = std::weak_ptr<bool>(alive_), unpacked, key, zips, room = std::move(room),
-             done] {
-              if (alive.expired()) return;
-              if (!unpacked->ok()) return done(unpacked->error());
-              if (const auto has = room(**unpacked); !has.ok()) return done(has.error());
-              compose_checked(key, zips, **unpacked, done);
-            });
-  if (!queued) done(too_busy());
+  const bool queued = disk_(
+      [unpacked, zips, digest = key.second] { *unpacked = check_packages(zips, digest); },
+      [this, alive = std::weak_ptr<bool>(alive_), unpacked, key, zips, room = std::move(room)] {
+        if (alive.expired()) return;
+        if (!unpacked->ok()) return settle_composing(key, unpacked->error());
+        if (const auto has = room(**unpacked); !has.ok()) return settle_composing(key, has);
+        compose_checked(key, zips, **unpacked);
+      });
+  if (!queued) settle_composing(key, too_busy());
 }
 
-void LayerStore::compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size,
-                                 Callback<void> done) {
-  if (composed_.contains(key)) return done({});
+void LayerStore::compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size) {
+  if (composed_.contains(key)) return settle_composing(key, {});
   const std::string destination = composed_folder(key);
   auto folders = std::make_shared<Result<std::vector<std::string>>>(too_busy());
   const bool queued = disk_(
       [folders, zips, destination, size] {
-        auto made = compose_packages(zips, destination);
-        if (made.ok()) {
-          made = write_file_atomically(destination + kCopied, std::to_string(size.count), false);
-        }
+        const auto made = compose_packages(zips, destination, size);
         *folders = made.ok() ? folders_in(destination) : made.error();
       },
-      [this, alive = std::weak_ptr<bool>(alive_), folders, key, size, done] {
+      [this, alive = std::weak_ptr<bool>(alive_), folders, key, size] {
         if (alive.expired()) return;
-        if (!folders->ok()) return done(folders->error().with_context("compose the layers"));
-        composed_[key] = {
-            .folders = **folders, .used_at = clock_.now(), .packages = {}, .copied = size};
-        done({});
+        if (!folders->ok()) {
+          return settle_composing(key, folders->error().with_context("compose the layers"));
+        }
+        // It may have been composed of this node's own layers meanwhile.
+        composed_.try_emplace(
+            key,
+            Composed{
+                .folders = **folders, .used_at = clock_.now(), .packages = {}, .copied = size});
+        settle_composing(key, {});
       });
-  if (!queued) done(too_busy());
+  if (!queued) settle_composing(key, too_busy());
+}
+
+void LayerStore::settle_composing(const Key& key, const Result<void>& result) {
+  // Who is told of an error may ask again at once.
+  const auto waiting = composing_.extract(key);
+  for (const Callback<void>& done : waiting.mapped()) done(result);
 }
 
 void LayerStore::remove_copy(TenantId tenant, const std::string& volume) {
@@ -444,19 +457,23 @@ void LayerStore::remove_copy(TenantId tenant, const std::string& volume) {
   const auto found = composed_.find(key);
   if (found == composed_.end() || !found->second.copied) return;
   composed_.erase(found);
-  remove_folder(composed_folder(key) + kCopied, [] {});
   remove_folder(composed_folder(key), [] {});
 }
 
+void LayerStore::remove_copies(const std::function<bool(const VolumeName&)>& goes) {
+  std::vector<VolumeName> gone;
+  for (const auto& [key, made] : composed_) {
+    VolumeName volume{key.first, volume_of_layers(key.second)};
+    if (made.copied && goes(volume)) gone.push_back(std::move(volume));
+  }
+  for (const VolumeName& each : gone) remove_copy(each.tenant, each.name);
+}
+
 void LayerStore::remove_folder(const std::string& folder, std::function<void()> done) {
-  const bool queued = disk_(
-      [folder] {
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
-      },
-      [alive = std::weak_ptr<bool>(alive_), done] {
-        if (!alive.expired()) done();
-      });
+  const bool queued = disk_([folder] { remove_folder_at_once(folder); },
+                            [alive = std::weak_ptr<bool>(alive_), done] {
+                              if (!alive.expired()) done();
+                            });
   // It stays until the next worker: nothing refers to it.
   if (!queued) done();
 }

@@ -62,12 +62,16 @@ class LayerStore final : public LayerService {
   // What was composed of these zips of another node takes of the disk; zero: it was not.
   Bytes size_of_copy(TenantId tenant, const std::string& volume) const;
   // Composes zips that lie in these places, in their order. `room` is asked on the loop before they
-  // are unpacked. DATA_LOSS: they are other layers; else errors of `room`, and INTERNAL.
+  // are unpacked. DATA_LOSS: they are other layers; else errors of `room`, and INTERNAL. Those who
+  // ask while it is being composed wait for that, and their zips and room are not looked at.
   using Room = std::function<Result<void>(Bytes)>;
   void compose_copy(TenantId tenant, const std::string& volume, std::vector<std::string> zips,
                     Room room, Callback<void> done);
+  bool is_composing(TenantId tenant, const std::string& volume) const;
   // Of zips of another node; nothing else goes.
   void remove_copy(TenantId tenant, const std::string& volume);
+  // All of those that `goes` says.
+  void remove_copies(const std::function<bool(const VolumeName&)>& goes);
   // The tenant is gone, and what it kept.
   void forget_tenant(TenantId tenant);
 
@@ -108,8 +112,9 @@ class LayerStore final : public LayerService {
   static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);
   // What was composed and no function uses any more.
   void collect(TenantId tenant);
-  void compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size,
-                       Callback<void> done);
+  void compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size);
+  // To all that wait, in the order in which they asked.
+  void settle_composing(const Key& key, const Result<void>& result);
   void remove_folder(const std::string& folder, std::function<void()> done);
 
   const std::string folder_;
@@ -120,6 +125,8 @@ class LayerStore final : public LayerService {
   LayerUsers users_;
   std::map<Key, Layer> layers_;
   std::map<Key, Composed> composed_;  // by digest
+  // Who waits for what is being composed of another node's packages.
+  std::map<Key, std::vector<Callback<void>>> composing_;
   // What completions hold weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

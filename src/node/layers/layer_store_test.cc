@@ -1,7 +1,10 @@
 #include "node/layers/layer_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -60,13 +63,16 @@ class LayerStoreTest : public testing::Test {
         },
         is_node_);
   }
-  void work() {
-    while (!tasks_.empty()) {
+  // How many tasks it did.
+  int work() {
+    int tasks = 0;
+    for (; !tasks_.empty(); ++tasks) {
       auto [work, completion] = std::move(tasks_.front());
       tasks_.pop_front();
       work();
       completion();
     }
+    return tasks;
   }
 
   std::string zip_of(const Files& files) {
@@ -391,6 +397,41 @@ TEST_F(CopiedLayersTest, WhereThereIsNoRoomNothingIsUnpacked) {
   EXPECT_TRUE(copy(zips(), Bytes(8)).ok());
 }
 
+TEST_F(CopiedLayersTest, TheyAreCheckedAndUnpackedOnceForAllThatWait) {
+  int rooms = 0;
+  std::vector<std::string> told;
+  for (int each = 0; each < 20; ++each) {
+    other_->compose_copy(
+        kTenant, volume(), zips(),
+        [&](Bytes) -> Result<void> {
+          ++rooms;
+          return {};
+        },
+        [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  }
+  EXPECT_TRUE(other_->is_composing(kTenant, volume()));
+  EXPECT_EQ(work(), 2) << "one task checks the zips, and one unpacks them";
+  EXPECT_EQ(rooms, 1);
+  EXPECT_EQ(told, std::vector<std::string>(20));
+  EXPECT_FALSE(other_->is_composing(kTenant, volume()));
+}
+
+TEST_F(CopiedLayersTest, WhoIsToldThatZipsAreOthersMayAskAgainAtOnce) {
+  std::vector<std::string> told;
+  const auto room = [](Bytes) -> Result<void> { return {}; };
+  other_->compose_copy(kTenant, volume(), {}, room, [&](const Result<void>& wrong) {
+    EXPECT_EQ(wrong.error().code, ErrorCode::kDataLoss);
+    other_->compose_copy(kTenant, volume(), zips(), room,
+                         [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  });
+  other_->compose_copy(kTenant, volume(), zips(), room,
+                       [&](const Result<void>& copied) { told.push_back(said(copied)); });
+  work();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_NE(told[0], "") << "it waited for the wrong ones";
+  EXPECT_EQ(told[1], "");
+}
+
 TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
   ASSERT_EQ(said(copy(zips())), "");
   other_->remove_copy(kTenant, volume());
@@ -401,6 +442,75 @@ TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
   restart_other();
   EXPECT_FALSE(other_->is_here(kTenant, volume()));
   EXPECT_TRUE(copy(zips()).ok()) << "and come again";
+}
+
+TEST_F(CopiedLayersTest, OfCopiesThoseGoThatAreNotSparedAlsoAfterARestart) {
+  ASSERT_EQ(said(copy(zips())), "");
+  restart_other();
+  std::vector<VolumeName> seen;
+  other_->remove_copies([&](const VolumeName& each) {
+    seen.push_back(each);
+    return false;
+  });
+  EXPECT_EQ(seen, (std::vector<VolumeName>{{kTenant, volume()}}));
+  EXPECT_TRUE(other_->is_here(kTenant, volume()));
+  other_->remove_copies([](const VolumeName&) { return true; });
+  store_->remove_copies([](const VolumeName&) { return true; });
+  work();
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(store_->is_here(kTenant, volume())) << "it is this node's own";
+}
+
+TEST_F(CopiedLayersTest, UnderItsNameACopyIsWholeOrNotThereHoweverItsRemovalIsCutOff) {
+  ASSERT_EQ(said(copy(zips())), "");
+  const fs::path composed = folder_ + "/other/7/.composed";
+  const std::string digest = volume().substr(volume_of_layers("").size());
+  OwnedFd seen(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(seen.get(), composed.c_str(), IN_MOVED_FROM | IN_DELETE), 0);
+  other_->remove_copy(kTenant, volume());
+  work();
+  std::vector<std::string> gone;
+  alignas(inotify_event) std::array<char, 4096> events{};
+  const ssize_t count = ::read(seen.get(), events.data(), events.size());
+  for (ssize_t at = 0; at < count;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(&events.at(at));
+    gone.emplace_back((event->mask & IN_DELETE) != 0 ? "deleted " : "moved ");
+    gone.back() += event->name;
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+  }
+  EXPECT_EQ(gone, (std::vector<std::string>{"moved " + digest, "deleted " + digest + ".copied",
+                                            "deleted " + digest + ".removed"}));
+  // A worker that was killed after the first of these, and one that was killed while it composed.
+  const std::string another(digest.size(), 'a');
+  fs::create_directories(composed / (digest + ".removed") / "lib");
+  std::ofstream(composed / (digest + ".copied")) << "8";
+  fs::create_directories(composed / (another + ".from") / "0");
+  std::ofstream(composed / (another + ".copied")) << "8";
+  restart_other();
+  EXPECT_TRUE(fs::is_empty(composed));
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+  EXPECT_TRUE(copy(zips()).ok()) << "and come again";
+}
+
+TEST_F(CopiedLayersTest, OneWhoseSizeCannotBeWrittenIsNotThereAfterARestartEither) {
+  const std::string digest = volume().substr(volume_of_layers("").size());
+  const std::string size = folder_ + "/other/7/.composed/" + digest + ".copied";
+  fs::create_directories(size + "/in the way");
+  EXPECT_FALSE(copy(zips()).ok());
+  restart_other();
+  EXPECT_FALSE(other_->is_here(kTenant, volume())) << "as this node's own it would stay";
+  EXPECT_FALSE(fs::exists(size));
+  EXPECT_TRUE(copy(zips()).ok());
+}
+
+TEST_F(CopiedLayersTest, PackagesWithoutWhatWasComposedGoWithTheNextStart) {
+  const fs::path state = folder_ + "/state/7";
+  for (const auto& entry : fs::directory_iterator(state / ".composed")) fs::remove_all(entry);
+  fs::create_directories(folder_ + "/state/9.removed/tools");
+  start();
+  EXPECT_TRUE(fs::is_empty(state / ".packages"));
+  EXPECT_TRUE(store_->packages(kTenant).empty());
+  EXPECT_FALSE(fs::exists(folder_ + "/state/9.removed"));
 }
 
 TEST_F(CopiedLayersTest, LayersOfBeforeTheClusterHavePackagesOncePublishedAgain) {

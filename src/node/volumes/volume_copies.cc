@@ -188,7 +188,11 @@ void VolumeCopies::told(Result<std::map<VolumeName, VolumeStatus>> volumes) {
   if (volumes.ok() || !tells) {
     told_ = volumes.ok() ? *std::move(volumes) : std::map<VolumeName, VolumeStatus>();
     was_told_ = true;
-    if (tells) remove_copies([this](const VolumeName& name) { return !told_.contains(name); });
+    if (tells) {
+      // What is held goes after that, with a later answer.
+      remove_copies(
+          [this](const VolumeName& name) { return !told_.contains(name) && !is_held(name); });
+    }
     renew_mounted();
   }
   settle(tells ? asked : Result<void>());
@@ -204,7 +208,12 @@ void VolumeCopies::remove_copies(const std::function<bool(const VolumeName&)>& g
   for (const auto& [name, copy] : copies_) {
     if (goes(name)) gone.push_back(name);
   }
-  for (const VolumeName& name : gone) remove_copy(name);
+  const Error why{ErrorCode::kFailedPrecondition, "it was removed meanwhile"};
+  for (const VolumeName& name : gone) remove_copy(name, why);
+}
+
+void VolumeCopies::drop(const VolumeName& volume) {
+  remove_copy(volume, {ErrorCode::kUnavailable, "what came was no good; try again"});
 }
 
 // Sandboxes that run see what was changed.
@@ -219,12 +228,12 @@ void VolumeCopies::renew_mounted() {
   }
 }
 
-void VolumeCopies::remove_copy(const VolumeName& volume) {
+void VolumeCopies::remove_copy(const VolumeName& volume, const Error& why) {
   copies_.erase(volume);
   std::erase(queue_, volume);
   if (uses_.removed) uses_.removed(volume);
   write_record_soon();
-  settle_fetching(volume, Error{ErrorCode::kFailedPrecondition, "it was removed meanwhile"});
+  settle_fetching(volume, why);
   if (!uses_.copies.find_volume(volume.tenant, volume.name).ok()) return;
   uses_.copies.remove_volume(
       volume.tenant, volume.name, [this, volume](const Result<VolumeStatus>& removed) {
@@ -281,7 +290,7 @@ std::optional<Error> VolumeCopies::missing_of(Waiting& waiting, const Result<voi
     }
     const auto own = uses_.kept.find_volume(volume.tenant, volume.name);
     if (own.ok() || (!has_keeper() && is_whole(volume))) continue;
-    if (!has_keeper() && uses_.in_cluster) {
+    if (lacks_keeper()) {
       return Error{ErrorCode::kUnavailable,
                    "this node was not told yet who else is in its cluster, and does not have "
                    "volume " +
@@ -393,7 +402,7 @@ void VolumeCopies::settle_fetching(const VolumeName& volume, const Result<void>&
 std::optional<VolumeName> VolumeCopies::least_used(const std::set<VolumeName>& mounted) const {
   std::optional<VolumeName> least;
   for (const auto& [name, copy] : copies_) {
-    const bool is_wanted = copy.fetch != nullptr || mounted.contains(name) ||
+    const bool is_wanted = copy.fetch != nullptr || mounted.contains(name) || is_held(name) ||
                            std::ranges::find(queue_, name) != queue_.end();
     if (is_wanted || !uses_.copies.find_volume(name.tenant, name.name).ok()) continue;
     if (!least || copy.used_at < copies_.at(*least).used_at) least = name;
@@ -438,7 +447,7 @@ Result<void> VolumeCopies::make_room(const VolumeName& volume, Bytes more) {
     uses_.log.info(
         "volume_copy_evicted",
         {{"volume", least->name}, {"tenant", int64_t{least->tenant.value}}, {"for", volume.name}});
-    remove_copy(*least);
+    remove_copy(*least, {ErrorCode::kUnavailable, "it made way for others; try again"});
   }
 }
 

@@ -67,6 +67,10 @@ class VolumeCopies {
   void set_source(VolumeSource* source);
 
   bool has_keeper() const { return source_ != nullptr && !source_->keeper().empty(); }
+  // Whether this node was not told yet who keeps volumes.
+  bool lacks_keeper() const {
+    return uses_.in_cluster && !has_keeper() && (source_ == nullptr || !source_->keeps_here());
+  }
   // Whether a sandbox that starts now sees the volume as it is kept, as far as this node knows; or
   // the same as those that run.
   bool is_here(const VolumeName& volume) const;
@@ -81,8 +85,15 @@ class VolumeCopies {
   void note_use(const VolumeName& volume);
   // Evicts others, so that so much more can be made of it. RESOURCE_EXHAUSTED.
   Result<void> make_room(const VolumeName& volume, Bytes more);
-  // The copy is no good: it is to be brought again.
-  void drop(const VolumeName& volume) { remove_copy(volume); }
+  // Something is being made of the copy: until release() it neither gives way to others nor goes
+  // with what its keeper removes. forget_tenant() and drop() take it all the same.
+  void hold(const VolumeName& volume) { held_.insert(volume); }
+  void release(const VolumeName& volume) { held_.erase(volume); }
+  // Whether there is one, whole or not.
+  bool has(const VolumeName& volume) const { return copies_.contains(volume); }
+  bool is_held(const VolumeName& volume) const { return held_.contains(volume); }
+  // The copy is no good: it is to be brought again. Those who wait for it are told UNAVAILABLE.
+  void drop(const VolumeName& volume);
   // Whether a function that mounts it may be deployed on this node. Errors as
   // VolumeStore::mounted_folder() has them; none where another node keeps volumes, which checks it.
   Result<void> can_mount(const VolumeName& volume) const;
@@ -127,7 +138,8 @@ class VolumeCopies {
   }
   Bytes used() const;
   std::optional<VolumeName> least_used(const std::set<VolumeName>& mounted) const;
-  void remove_copy(const VolumeName& volume);
+  // Those who wait for it are told why.
+  void remove_copy(const VolumeName& volume, const Error& why);
   void remove_copies(const std::function<bool(const VolumeName&)>& goes);
   Error not_brought(const VolumeName& volume, const Error& why) const;
 
@@ -141,6 +153,7 @@ class VolumeCopies {
   std::vector<Waiting> waiting_, waiting_next_;
   std::vector<Waiting> fetching_;
   std::deque<VolumeName> queue_;
+  std::set<VolumeName> held_;
   bool record_is_old_ = false;  // it is written in the next turn
   uint64_t uses_counted_ = 0;
   Counts counts_;

@@ -36,7 +36,9 @@ class FakeKeeper final : public VolumeSource {
   int lists_of_files = 0;
   std::deque<std::function<void()>> answers;
 
+  bool is_this_node = false;
   std::string keeper() const override { return name; }
+  bool keeps_here() const override { return is_this_node; }
   void list(Callback<std::map<VolumeName, VolumeStatus>> done) override {
     answers.push_back([this, done] {
       if (silence) return done(*silence);
@@ -488,6 +490,40 @@ TEST_F(VolumeCopiesTest, WhatIsMadeOfACopyCountsAndGoesWithIt) {
   EXPECT_FALSE(copies_->copied_folder(kWeights).ok());
 }
 
+TEST_F(VolumeCopiesTest, WhatIsHeldStaysUntilItIsReleased) {
+  stop();
+  most_ = Bytes(100);
+  start();
+  kept() = {{"zip", std::string(60, 'w')}};
+  ASSERT_TRUE(bring().ok());
+  copies_->hold(kWeights);
+  const VolumeName other{kTenant, "other"};
+  keeper_.volumes[other] = {{"zip", std::string(60, 'o')}};
+  EXPECT_EQ(bring(other).error().code, ErrorCode::kResourceExhausted) << "it gives way to none";
+  keeper_.volumes.erase(kWeights);
+  run(seconds(3));
+  EXPECT_TRUE(copies_->copied_folder(kWeights).ok()) << "nor does it go with the keeper's";
+  copies_->release(kWeights);
+  run(seconds(3));
+  EXPECT_FALSE(copies_->copied_folder(kWeights).ok());
+  EXPECT_TRUE(bring(other).ok());
+  copies_->hold(other);
+  copies_->forget_tenant(kTenant);
+  EXPECT_FALSE(copies_->copied_folder(other).ok());
+}
+
+TEST_F(VolumeCopiesTest, WhoWaitsForACopyThatIsDroppedMayTryAgain) {
+  kept() = {{"zip", std::string(9 << 20, 'w')}};
+  keeper_.spoil = [&](const std::string&, uint64_t, std::string bytes) -> Result<std::string> {
+    copies_->drop(kWeights);
+    return bytes;
+  };
+  const auto dropped = bring();
+  EXPECT_EQ(dropped.error().code, ErrorCode::kUnavailable) << dropped.error().message;
+  keeper_.spoil = nullptr;
+  EXPECT_TRUE(bring().ok());
+}
+
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   free_ = VolumeCopies::kLeftFree + Bytes::mib(8);
@@ -522,6 +558,21 @@ TEST_F(VolumeCopiesTest, ANodeThatDoesNotKnowItsClusterYetSaysSoAndUsesWhatItHas
   EXPECT_TRUE(copies_->is_here(kWeights));
   EXPECT_TRUE(bring().ok());
   EXPECT_EQ(seen("model"), "1");
+}
+
+TEST_F(VolumeCopiesTest, TheNodeThatKeepsTheVolumesOfItsClusterDoesNotWaitForAnotherOne) {
+  stop();
+  in_cluster_ = true;
+  start();
+  keeper_.name = "";
+  EXPECT_TRUE(copies_->lacks_keeper());
+  keeper_.is_this_node = true;
+  EXPECT_FALSE(copies_->lacks_keeper());
+  const auto none = bring();
+  EXPECT_EQ(none.error().code, ErrorCode::kFailedPrecondition) << none.error().message;
+  kept_->create_volume(kTenant, "weights", [](const auto&) {});
+  EXPECT_TRUE(bring().ok());
+  EXPECT_EQ(*copies_->folder(kWeights), *kept_->mounted_folder(kTenant, "weights"));
 }
 
 TEST_F(VolumeCopiesTest, AVolumeOfThisNodeIsUsedWhereTheKeeperHasNoneOfThatName) {
