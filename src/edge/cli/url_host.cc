@@ -13,8 +13,8 @@ bool is_host_letter(char c) {
 }
 
 // What curl and the C library would read as an address although it has not the form of one, such as
-// 2130706433, 0x7f.1 and 127.0.0.1. with a dot behind it: whoever looks at the name and whoever
-// connects could mean different hosts.
+// 2130706433, 0x7f.1 and 127.0.0.1. with a dot behind it. A look at the name and the connection
+// could then mean different hosts.
 bool is_odd_address(std::string_view host) {
   if (parse_ip_address(host)) return false;
   if (host.ends_with('.')) host.remove_suffix(1);
