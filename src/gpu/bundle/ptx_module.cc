@@ -75,35 +75,44 @@ Result<std::vector<Parameter>> read_parameters(std::string_view inside) {
   return parameters;
 }
 
+// A directive and a blank: `.local` is no `.loc`.
+bool is_directive(std::string_view text, size_t at, std::string_view name) {
+  if (!starts(text, at, name)) return false;
+  return at + name.size() == text.size() || is_space(text[at + name.size()]);
+}
+
 // The statements between the braces of a function.
 std::vector<Statement> statements_of(std::string_view text) {
   using Kind = Statement::Kind;
   std::vector<Statement> found;
   std::string current;
+  bool begins = true;   // nothing but blanks is in `current`
+  bool is_name = true;  // nothing but blanks and what a label is made of
   const auto finish = [&](Kind kind) {
     found.push_back({kind, trimmed(current)});
     current.clear();
+    begins = is_name = true;
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool begins = trimmed(current).empty();
-    if (begins && (starts(text, i, ".loc") || starts(text, i, ".file"))) {
+    if (begins && (is_directive(text, i, ".loc") || is_directive(text, i, ".file"))) {
       i = end_of_line(text, i) - 1;
     } else if (begins && (c == '{' || c == '}')) {
       current.clear();
       finish(c == '{' ? Kind::kOpen : Kind::kClose);
     } else if (c == ';') {
       if (!begins) finish(Kind::kInstruction);
-    } else if (c == ':' && !starts(text, i, "::") && (i == 0 || text[i - 1] != ':') &&
-               std::all_of(current.begin(), current.end(),
-                           [](char each) { return in_name(each) || is_space(each); })) {
+    } else if (c == ':' && !starts(text, i, "::") && (i == 0 || text[i - 1] != ':') && is_name) {
       finish(Kind::kLabel);
     } else if (c == '"') {
       const size_t end = end_of_literal(text, i);
       current += text.substr(i, end - i);
+      begins = is_name = false;
       i = end - 1;
     } else {
       current += c == '\n' || c == '\t' ? ' ' : c;
+      begins = begins && is_space(c);
+      is_name = is_name && (in_name(c) || is_space(c));
     }
   }
   return found;
@@ -177,7 +186,7 @@ Result<void> lift_shared_memory(Function& function, Module& module) {
 
 bool is_line_directive(std::string_view text, size_t at) {
   for (const char* each : {".version", ".target", ".address_size", ".file", ".loc"}) {
-    if (starts(text, at, each)) return true;
+    if (is_directive(text, at, each)) return true;
   }
   return false;
 }
@@ -247,11 +256,10 @@ Result<void> read_module(std::string_view raw, Module& module) {
       continue;
     }
     if (is_line_directive(text, at)) {
-      const size_t target = starts(text, at, ".target") ? text.find("sm_", at) : text.npos;
-      if (target < end_of_line(text, at)) {
-        module.target = std::max(module.target, digits(text, target + 3));
-      }
-      at = end_of_line(text, at);
+      const std::string_view line = text.substr(at, end_of_line(text, at) - at);
+      const size_t target = starts(line, 0, ".target") ? line.find("sm_") : line.npos;
+      if (target != line.npos) module.target = std::max(module.target, digits(line, target + 3));
+      at += line.size();
       continue;
     }
     if (starts(text, at, ".section")) {

@@ -40,6 +40,28 @@ TEST(PtxSource, LabelsTablesAndGuardsBecomeJumps) {
   EXPECT_TRUE(has(made->text, "case 1: goto l__L_end;")) << made->text;
 }
 
+TEST(PtxSource, AKernelHasItsLocalArrays) {
+  const auto made = source(
+      kernel(".loc 1 5 7\n.local .align 8 .b8 \t__local_depot0[24];\n.reg .b64 \t%SP, %SPL;\n"
+             "mov.u64 \t%SPL, __local_depot0;\ncvta.local.u64 \t%SP, %SPL;\n"
+             ".file 1 \"a.cu\"\nst.u64 [%SP+16], 5;\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "alignas(8) uint8_t a___local_depot0[24];")) << made->text;
+  EXPECT_FALSE(has(made->text, "a.cu"));
+}
+
+// Blanks and colons by the million take no longer than other text.
+TEST(PtxSource, LongStatementsAreReadOnce) {
+  const std::string blanks(2'000'000, ' ');
+  EXPECT_TRUE(source(kernel(blanks + ".reg .b32 %r<2>;" + blanks + "mov.u32 %r1, 5;\n")).ok());
+  std::string colons = std::string(1'000'000, 'a') + "+";
+  for (int i = 0; i < 1'000'000; ++i) colons += " :";
+  EXPECT_FALSE(source(kernel(colons + ";\n")).ok());
+  std::string targets;
+  for (int i = 0; i < 200'000; ++i) targets += ".target texmode\n";
+  EXPECT_TRUE(source(targets + kernel("")).ok());
+}
+
 TEST(PtxSource, SharedMemoryOfKernelsLiesOnTopOfEachOther) {
   const std::string two = std::string(kHead) +
                           ".shared .align 4 .b8 one[4096];\n"
