@@ -71,7 +71,8 @@ bool is_pair(const std::string& type) { return type == "__half2" || type == "__n
 
 class Body {
  public:
-  Body(const Function& function, const Symbols& symbols) : function_(function), symbols_(symbols) {
+  Body(const Function& function, const Scope& scope, unsigned& sites)
+      : function_(function), scope_(scope), sites_(sites) {
     for (const auto* list : {&function.parameters, &function.results}) {
       for (const Parameter& each : *list) {
         const std::string name = cxx_name("p_", each.name);
@@ -204,7 +205,7 @@ class Body {
     if (std::string number = literal(word); !number.empty()) return number;
     if (const auto found = registers_.find(word); found != registers_.end()) return found->second;
     if (const auto found = own_.find(word); found != own_.end()) return found->second;
-    if (const auto found = symbols_.find(word); found != symbols_.end()) return found->second;
+    if (const std::string* const found = scope_.find(word)) return *found;
     if (word == "WARP_SZ") return "32";
     if (word.starts_with("%") && special_registers().contains(word.substr(1))) {
       const std::string name = word.substr(1);
@@ -377,7 +378,7 @@ class Body {
       return time ? Code("__nanosleep(" + *time + ");") : time;
     }
     if (o.name == "activemask" && o.operands.size() == 1) {
-      return give(o.operands[0], "__activemask(" + std::to_string(++masks_) + ")");
+      return give(o.operands[0], "__activemask(" + std::to_string(++sites_) + ")");
     }
     if (o.name == "bar" || o.name == "barrier") return barrier(o);
     if (o.name == "shfl" && o.operands.size() == 5 && o.has("sync")) {
@@ -607,12 +608,12 @@ class Body {
   static constexpr size_t kMostRegisters = 1 << 17;
 
   const Function& function_;
-  const Symbols& symbols_;
+  const Scope& scope_;
+  unsigned& sites_;
   Symbols own_;  // parameters and local arrays
   std::map<std::string, std::string> registers_;
   std::map<std::string, std::vector<std::string>> tables_;
   std::set<std::string> specials_;
-  int masks_ = 0;
 };
 
 }  // namespace
@@ -629,8 +630,15 @@ std::string cxx_name(std::string_view prefix, std::string_view name) {
   return found;
 }
 
-Result<FunctionCode> translate(const Function& function, const Symbols& symbols) {
-  return Body(function, symbols).run();
+const std::string* Scope::find(std::string_view name) const {
+  for (const Symbols* each : symbols) {
+    if (const auto found = each->find(name); found != each->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites) {
+  return Body(function, scope, sites).run();
 }
 
 }  // namespace lambent::bundle::ptx

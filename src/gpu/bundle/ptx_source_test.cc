@@ -100,6 +100,85 @@ TEST(PtxSource, ModulesAreLinked) {
   EXPECT_TRUE(has(made->text, "__asm__(\"count\")")) << made->text;
 }
 
+std::string module(const std::string& text) { return kHead + text; }
+
+TEST(PtxSource, WhatIsAModulesOwnStaysItsOwn) {
+  const std::string same = ".func f() { ret; }\n";
+  const std::string body = "() { .reg .b64 %rd<2>; mov.u64 %rd1, $str; call.uni f, (); ret; }\n";
+  const auto made = source_of_ptx(
+      {module(".global .align 1 .b8 $str[3] = {104, 105};\n" + same + ".visible .entry a" + body),
+       module(".global .align 1 .b8 $str[9] = {98, 121};\n" + same + ".visible .entry b" + body)});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  // Functions are numbered as they stand: f, a, f, b.
+  EXPECT_TRUE(has(made->text, "lambent_variable_0[3] = {")) << made->text;
+  EXPECT_TRUE(has(made->text, "lambent_variable_1[9] = {")) << made->text;
+  const std::string second = made->text.substr(made->text.find("lambent_kernel_3() {"));
+  EXPECT_TRUE(has(second, "address(lambent_variable_1)")) << second;
+  EXPECT_TRUE(has(second, "lambent_function_2(")) << second;
+  EXPECT_FALSE(has(second, "lambent_function_0(")) << second;
+}
+
+TEST(PtxSource, OfWeakNamesOneIsKeptWithoutTheSharedMemoryOfOthers) {
+  const auto weak = [](const std::string& bytes) {
+    return module(".weak .entry k() { .shared .align 4 .b8 tile[" + bytes +
+                  "]; .reg .b32 %r<2>; mov.u32 %r1, tile; ret; }\n"
+                  ".weak .func f() { .shared .align 4 .b8 one[" +
+                  bytes + "]; ret; }\n.weak .global .b32 count = " + bytes + ";\n");
+  };
+  const auto made = source_of_ptx({weak("64"), weak("128"), weak("256")});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_EQ(made->kernels.size(), 1u);
+  EXPECT_EQ(made->kernels[0].shared_bytes, 128u);  // of the first k and the first f
+  EXPECT_FALSE(has(made->text, "lambent_variable_1"));
+}
+
+TEST(PtxSource, TwoOfOneNameMustBeTheSame) {
+  const auto one = [](const std::string& body) {
+    return module(".visible .entry k() { " + body + " ret; }\n");
+  };
+  EXPECT_TRUE(source_of_ptx({one("bar.sync 0;"), one("bar.sync 0;")}).ok());
+  const auto made = source_of_ptx({one("bar.sync 0;"), one("")});
+  ASSERT_FALSE(made.ok());
+  EXPECT_TRUE(has(made.error().message, "k is defined twice")) << made.error().message;
+  // Static in two files, for the program one name.
+  const std::string entry = ".visible .entry ";
+  const auto counters = source_of_ptx(
+      {module(".global .b32 __nv_static_5__a_cu_count;\n" + entry + "a() { ret; }\n"),
+       module(".global .b32 __nv_static_5__b_cu_count;\n" + entry + "b() { ret; }\n")});
+  ASSERT_FALSE(counters.ok());
+  EXPECT_TRUE(has(counters.error().message, "_count is defined twice"));
+}
+
+TEST(PtxSource, SharedMemoryHasABound) {
+  const auto with = [](const std::string& bytes) {
+    return source(kernel(".shared .align 4 .b8 tile[" + bytes + "];\n"));
+  };
+  EXPECT_TRUE(with("49152").ok());
+  const auto made = with("65536");
+  ASSERT_FALSE(made.ok());
+  EXPECT_TRUE(has(made.error().message, "48 KiB of a kernel: tile")) << made.error().message;
+}
+
+TEST(PtxSource, InitialValuesAreNumbersAndAddresses) {
+  const auto with = [](const std::string& value) {
+    return source(
+        module(".global .u32 x;\n.global .u64 y = " + value + ";\n.entry k() { ret; }\n"));
+  };
+  const auto made = with("generic(x)+8");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "address(lambent_variable_0) + 8)")) << made->text;
+  EXPECT_FALSE(with("x+system(0)").ok());
+  EXPECT_FALSE(with("x+").ok());
+}
+
+TEST(PtxSource, CallsOfActivemaskHaveNumbersOfTheirOwn) {
+  const std::string body = "() { .reg .b32 %r<2>; activemask.b32 %r1; ret; }\n";
+  const auto made = source(module(".entry a" + body + ".entry b" + body));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "__activemask(1)"));
+  EXPECT_TRUE(has(made->text, "__activemask(2)"));
+}
+
 TEST(PtxSource, PairsOfSmallFloatsAreNotCompared) {
   const std::string registers = ".reg.b32 a, b;\n.reg .f16 low;\n";
   EXPECT_TRUE(source(kernel(registers + "{add.f16x2 a, a, b;}\nmov.b32 {low, _}, a;\n")).ok());
