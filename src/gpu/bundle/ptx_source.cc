@@ -16,6 +16,7 @@ namespace {
 using namespace ptx;
 
 constexpr uint64_t kMostSharedBytes = 227 * 1024;
+constexpr size_t kMostSource = size_t{1} << 30;
 constexpr uint64_t kMostStaticBytes = 48 * 1024;
 constexpr uint64_t kSharedAlignment = 1024;
 
@@ -331,6 +332,9 @@ class SourceOfModules {
     ASSIGN_OR_RETURN(const auto code, translate(function, scope, sites_));
     source_.text += head_of(function) +
                     " {\nchar* const lambent_shared = lambent_shared_memory;\n" + code.text + "}\n";
+    if (source_.text.size() > kMostSource) {
+      return Error{ErrorCode::kInvalidArgument, "the PTX is too large for host kernels"};
+    }
     if (!function.is_entry) return {};
     const std::string name = cuda_abi::name_in_host_code(function.name);
     source_.text += "LAMBENT_KERNEL_AS(" + name + ", " + names_.at(&function) + ");\n";

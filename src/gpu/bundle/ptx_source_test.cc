@@ -186,12 +186,67 @@ TEST(PtxSource, PairsOfSmallFloatsAreNotCompared) {
   EXPECT_FALSE(source(kernel(registers + "max.f16x2 a, a, b;\n")).ok());
 }
 
+TEST(PtxSource, AccessesToMemoryThatAreNotKnownAreRefused) {
+  const auto with = [](const std::string& instruction) {
+    return source(kernel(".reg .b32 a, b, c, d, e, f, g, h;\n.reg .b64 p;\n.reg .pred q;\n" +
+                         instruction + ";\n"))
+        .ok();
+  };
+  EXPECT_TRUE(with("ld.volatile.shared::cta.v2.u32 {a, b}, [p]"));
+  EXPECT_TRUE(with("ld.global.nc.L1::evict_last.L2::128B.u32 a, [p]"));
+  EXPECT_FALSE(with("ld.shared::cluster.u32 a, [p]"));
+  EXPECT_FALSE(with("ld.global.acquire.other.u32 a, [p]"));
+  EXPECT_FALSE(with("st.async.weak.shared::cluster.u32 [p], a"));
+  EXPECT_TRUE(with("atom.acq_rel.gpu.global.add.u32 a, [p], b"));
+  EXPECT_FALSE(with("atom.shared::cluster.add.u32 a, [p], b"));
+  EXPECT_FALSE(with("red.async.add.u32 [p], b"));
+  // 16 bytes are read in one piece, and no more.
+  EXPECT_TRUE(with("ld.relaxed.gpu.v4.u32 {a, b, c, d}, [p]"));
+  EXPECT_FALSE(with("ld.relaxed.gpu.v8.u32 {a, b, c, d, e, f, g, h}, [p]"));
+  EXPECT_FALSE(with("st.volatile.v8.u32 [p], {a, b, c, d, e, f, g, h}"));
+  EXPECT_TRUE(with("ld.v8.u32 {a, b, c, d, e, f, g, h}, [p]"));
+  EXPECT_TRUE(with("isspacep.shared q, p"));
+  EXPECT_FALSE(with("isspacep.global q, p"));
+}
+
+TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
+  const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
+  const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "dp4a_<int32_t, uint32_t>(")) << made->text;
+  EXPECT_FALSE(source(kernel(registers + "add.f32.bf16 a, s, b;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "fma.rn.f32.f16 a, s, s, b;\n")).ok());
+}
+
+TEST(PtxSource, IntegersHave64Bits) {
+  const auto value = [](const std::string& number) {
+    const auto made = source(kernel(".reg .b64 x;\nmov.b64 x, " + number + ";\n"));
+    if (!made.ok()) return std::string("refused");
+    const std::string before = "bits<uint64_t>(";
+    const size_t at = made->text.find(before) + before.size();
+    return made->text.substr(at, made->text.find(");", at) - at - 1);
+  };
+  EXPECT_EQ(value("-0x80000000"), "-2147483648");
+  EXPECT_EQ(value("0xFFFFFFFF"), "4294967295u");
+  EXPECT_EQ(value("-0x8000000000000000"), "(-9223372036854775807 - 1)");
+  EXPECT_EQ(value("0xFFFFFFFFFFFFFFFF"), "18446744073709551615ull");
+  EXPECT_EQ(value("0b101"), "5");
+  EXPECT_EQ(value("017U"), "15");
+  for (const char* none : {"0x", "0b2", "08", "0x10000000000000000", "1-2", "0x-1"}) {
+    EXPECT_EQ(value(none), "refused") << none;
+  }
+}
+
 TEST(PtxSource, WhatIsCutOffOrNotPtxIsRefused) {
   const std::string whole = kernel(".reg .b32 %r<2>;\nmov.u32 %r1, 5;\n");
   EXPECT_FALSE(source(whole.substr(0, whole.size() - 8)).ok());
   EXPECT_FALSE(source("int main() {}").ok());
   EXPECT_FALSE(source(kHead).ok());
   EXPECT_FALSE(source(kernel(".reg .b32 %r<99999999>;\n")).ok());
+  std::string repeated;
+  for (int i = 0; i < 3; ++i) repeated += ".reg .b32 %r<60000>;\n";
+  EXPECT_FALSE(source(kernel(repeated)).ok());
+  EXPECT_FALSE(source(kernel(".reg .b32 %" + std::string(1000, 'r') + "<60000>;\n")).ok());
   EXPECT_FALSE(source(std::string(kHead) + ".global .align 3 .b8 odd[4];\n").ok());
 }
 
