@@ -340,7 +340,7 @@ inline uint32_t bmsk_wrap_(A from, B count) {
   return bmsk_clamp_<T>(bits<uint32_t>(from) & 31, bits<uint32_t>(count) & 31);
 }
 // The bytes of a are of T's kind, those of b of U's.
-template <typename T, typename U, typename A, typename B, typename C>
+template <typename T, typename U = T, typename A, typename B, typename C>
 inline T dp4a_(A a_, B b_, C c) {
   using OfA = std::conditional_t<std::is_signed_v<T>, int8_t, uint8_t>;
   using OfB = std::conditional_t<std::is_signed_v<U>, int8_t, uint8_t>;
