@@ -29,7 +29,7 @@ struct FunctionCode {
 };
 
 // INVALID_ARGUMENT with the instruction for what the host cannot do. `sites` counts the calls of
-// activemask in all functions: lanes at the same one are together.
+// activemask in all functions: threads of a warp at the same one are together.
 Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites);
 
 // The name of a register, a parameter or a label as C++.

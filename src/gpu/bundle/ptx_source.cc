@@ -145,7 +145,8 @@ class SourceOfModules {
 
   using Users = std::map<std::string, std::vector<const Function*>>;
 
-  // The kernel that alone has a variable; null if there is none, and `is_used` false if nobody has.
+  // The kernel that is the only one to use a variable; null where there is none. `is_used` is false
+  // for what no function uses.
   const Function* only_user(const Variable& variable, const Users& users, bool& is_used) const {
     const Function* only = nullptr;
     size_t count = 0;
