@@ -60,9 +60,14 @@ bool is_same(const Variable& a, const Variable& b) {
   return a.space == b.space && a.shape.bytes() == b.shape.bytes() && a.initial == b.initial;
 }
 
-// A program finds what is static in a file by its name without the file's mark.
-bool is_static(std::string_view name) {
-  return name.starts_with("__nv_static_") || name.find("_GLOBAL__N__") != std::string_view::npos;
+// A program finds what is static in a file by its name without the file's mark. Not objects without
+// members, which nvcc gives a byte, as headers of its libraries have by the dozen: all are the
+// same.
+bool is_static(const Variable& variable) {
+  const std::string& name = variable.shape.name;
+  const bool is_empty =
+      variable.shape.type == "uint8_t" && variable.shape.count == 1 && variable.initial.empty();
+  return !is_empty && (name.starts_with("__nv_static_") || name.find("_GLOBAL__N__") != name.npos);
 }
 
 Error defined_twice(const std::string& name) {
@@ -245,7 +250,7 @@ class SourceOfModules {
         const std::string& name = kept[i]->shape.name;
         const std::string symbol = cuda_abi::name_in_host_code(name);
         const bool is_new = asked.insert(symbol).second;
-        if (!is_new && (!own || is_static(name))) return defined_twice(name);
+        if (!is_new && (!own || is_static(*kept[i]))) return defined_twice(name);
         RETURN_IF_ERROR(declare_variable(*kept[i], i, is_new ? symbol : ""));
       }
     }

@@ -147,6 +147,11 @@ TEST(PtxSource, TwoOfOneNameMustBeTheSame) {
        module(".global .b32 __nv_static_5__b_cu_count;\n" + entry + "b() { ret; }\n")});
   ASSERT_FALSE(counters.ok());
   EXPECT_TRUE(has(counters.error().message, "_count is defined twice"));
+  // Function objects of a library's headers.
+  const auto empty = source_of_ptx(
+      {module(".global .align 1 .b8 __nv_static_5__a_cu_begin[1];\n" + entry + "a() { ret; }\n"),
+       module(".global .align 1 .b8 __nv_static_5__b_cu_begin[1];\n" + entry + "b() { ret; }\n")});
+  EXPECT_TRUE(empty.ok());
 }
 
 TEST(PtxSource, SharedMemoryHasABound) {
