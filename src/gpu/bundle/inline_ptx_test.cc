@@ -73,7 +73,7 @@ TEST(InlinePtx, NumbersMayBeWrittenByTheirBits) {
   EXPECT_EQ(statement.refusal, "");
   EXPECT_TRUE(has(statement.code, "bits<float>(0x3F800000u)")) << statement.code;
   EXPECT_TRUE(has(statement.code, "bits<double>(0x3FF0000000000000ull)")) << statement.code;
-  EXPECT_TRUE(has(statement.code, "mov_<uint32_t>(0x1F)")) << statement.code;
+  EXPECT_TRUE(has(statement.code, "mov_<uint32_t>(31)")) << statement.code;
 }
 
 TEST(InlinePtx, HintsForCachesChangeNothing) {

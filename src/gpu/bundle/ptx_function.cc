@@ -71,7 +71,8 @@ bool is_pair(const std::string& type) { return type == "__half2" || type == "__n
 
 class Body {
  public:
-  Body(const Function& function, const Symbols& symbols) : function_(function), symbols_(symbols) {
+  Body(const Function& function, const Scope& scope, unsigned& sites)
+      : function_(function), scope_(scope), sites_(sites) {
     for (const auto* list : {&function.parameters, &function.results}) {
       for (const Parameter& each : *list) {
         const std::string name = cxx_name("p_", each.name);
@@ -108,6 +109,10 @@ class Body {
           }
           text += *code + "\n";
         }
+      }
+      if (text.size() > kMostText) {
+        return Error{ErrorCode::kInvalidArgument,
+                     function_.name + ": the function of PTX is too large for host kernels"};
       }
     }
     std::string before;
@@ -186,7 +191,9 @@ class Body {
         continue;
       }
       const size_t count = std::strtoul(each.c_str() + open + 1, nullptr, 10);
-      if (count > kMostRegisters || registers_.size() + names.size() > kMostRegisters) {
+      declared_ += count;
+      if (count > kMostRegisters || declared_ > kMostRegisters ||
+          stem.size() * count > kMostNames) {
         return std::nullopt;
       }
       for (size_t i = 0; i < count; ++i) names.push_back(stem + std::to_string(i));
@@ -204,7 +211,7 @@ class Body {
     if (std::string number = literal(word); !number.empty()) return number;
     if (const auto found = registers_.find(word); found != registers_.end()) return found->second;
     if (const auto found = own_.find(word); found != own_.end()) return found->second;
-    if (const auto found = symbols_.find(word); found != symbols_.end()) return found->second;
+    if (const std::string* const found = scope_.find(word)) return *found;
     if (word == "WARP_SZ") return "32";
     if (word.starts_with("%") && special_registers().contains(word.substr(1))) {
       const std::string name = word.substr(1);
@@ -291,6 +298,18 @@ class Body {
     return std::nullopt;
   }
 
+  // What an access to memory may say beside its type and `more`. Another word may mean another
+  // memory (the shared one of another block) or another form.
+  static bool is_known_access(const Operation& o, const std::set<std::string>& more) {
+    static const std::set<std::string> kWords = {
+        "volatile", "relaxed", "acquire", "release", "acq_rel", "weak",   "mmio",
+        "sys",      "gpu",     "cluster", "cta",     "global",  "shared", "shared::cta"};
+    return std::all_of(o.modifiers.begin(), o.modifiers.end(), [&](const std::string& each) {
+      return kWords.contains(each) || more.contains(each) || each.starts_with("L1::") ||
+             each.starts_with("L2::");
+    });
+  }
+
   // ld and st of one number or a vector of them. What other threads may see at the same time is
   // read and written in one piece.
   Code memory(const Operation& o) {
@@ -301,12 +320,20 @@ class Body {
     if ((!loads && o.name != "st") || o.operands.size() != 2 || o.types.empty()) {
       return std::nullopt;
     }
-    const bool in_order = o.has_any({"volatile", "relaxed", "acquire", "release", "mmio"}) &&
-                          !o.has_any({"shared", "shared::cta", "local", "param"});
+    static const std::set<std::string> kMore = {
+        "local", "param", "param::entry", "param::func", "const", "v2", "v4", "v8",
+        "nc",    "ca",    "cg",           "cs",          "cv",    "lu", "wb", "wt"};
+    if (!is_known_access(o, kMore)) return std::nullopt;
+    const bool in_order =
+        o.has_any({"volatile", "relaxed", "acquire", "release", "mmio"}) &&
+        !o.has_any({"shared", "shared::cta", "local", "param", "param::entry", "param::func"});
     const auto at = address(o, o.operands[loads ? 1 : 0]);
     if (!at) return std::nullopt;
     const std::string what = o.operands[loads ? 0 : 1];
     const auto parts = is_braced(what) ? within(what) : std::vector{what};
+    // The processor reads 16 bytes in one piece, and no vector of three.
+    const uint64_t bytes = Parameter{.type = o.type()}.bytes() * parts.size();
+    if (in_order && (bytes > 16 || (bytes & (bytes - 1)) != 0)) return std::nullopt;
     const std::string arguments = "<" + o.type() + ", " + std::to_string(parts.size()) + ">";
     std::string code = "{ const uint64_t at = " + *at + "; ";
     if (loads) {
@@ -340,7 +367,9 @@ class Body {
                                                    "and", "or",  "xor", "exch", "cas"};
     const auto change = std::find_if(o.modifiers.begin(), o.modifiers.end(),
                                      [](const auto& each) { return kChanges.contains(each); });
-    if (!place || change == o.modifiers.end()) return std::nullopt;
+    if (!place || change == o.modifiers.end() || !is_known_access(o, {*change, "noftz"})) {
+      return std::nullopt;
+    }
     const std::string alone = o.has_any({"shared", "shared::cta"}) ? ", true" : ", false";
     std::vector<std::string> values = {*place};
     for (size_t i = at + 1; i < o.operands.size(); ++i) {
@@ -377,7 +406,7 @@ class Body {
       return time ? Code("__nanosleep(" + *time + ");") : time;
     }
     if (o.name == "activemask" && o.operands.size() == 1) {
-      return give(o.operands[0], "__activemask(" + std::to_string(++masks_) + ")");
+      return give(o.operands[0], "__activemask(" + std::to_string(++sites_) + ")");
     }
     if (o.name == "bar" || o.name == "barrier") return barrier(o);
     if (o.name == "shfl" && o.operands.size() == 5 && o.has("sync")) {
@@ -437,13 +466,14 @@ class Body {
     const std::string& from = o.operands[1];
     if (o.name == "isspacep") {
       const bool shared = o.has_any({"shared", "shared::cta"});
-      if (!shared && !o.has_any({"global", "local", "const"})) return std::nullopt;
       const auto pointer = value(from);
       if (!pointer) return pointer;
-      if (o.has_any({"local", "const"})) return give(to, "false");
-      return give(to, std::string(shared ? "" : "!") + kCall +
-                          "is_shared(lambent_shared, sizeof(lambent_shared_memory), " + *pointer +
-                          ")");
+      // A thread's own memory is not told from the rest, and cuda::atomic, which asks before each
+      // operation, works on it as on that. Other spaces are refused.
+      if (o.has("local")) return give(to, "false");
+      if (!shared) return std::nullopt;
+      return give(
+          to, kCall + "is_shared(lambent_shared, sizeof(lambent_shared_memory), " + *pointer + ")");
     }
     const auto known = is_braced(from) ? Code("") : value(from);
     if (!known) return std::nullopt;
@@ -473,6 +503,8 @@ class Body {
 
   Code conversion(const Operation& o) {
     if (o.name != "cvt" || o.types.size() != 2 || o.operands.size() != 2) return std::nullopt;
+    // Two numbers make a pair.
+    if (is_pair(o.types[0]) || is_pair(o.types[1])) return std::nullopt;
     // Of numbers: how they become whole, or how they are rounded.
     std::string mode = "'n'";
     for (const std::string& each : o.modifiers) {
@@ -538,9 +570,15 @@ class Body {
     if (found == calculations().end() || found->second + 1 != o.operands.size()) {
       return std::nullopt;
     }
+    // One type, or the same again; dp4a reads its two factors by their own.
+    const bool is_mixed = std::any_of(o.types.begin(), o.types.end(),
+                                      [&](const auto& each) { return each != o.types[0]; });
+    if (is_mixed && o.name != "dp4a") return std::nullopt;
+    if (o.name == "dp4a" && o.types.size() != 2) return std::nullopt;
     const bool is_float = o.type() == "float";
     if (!rounding.empty() && !is_float && o.type() != "double") return std::nullopt;
-    auto result = rounding.empty() ? call(with_underscores(known) + "_", o.types[0], o.operands, 1)
+    const std::string types = o.types[0] + (is_mixed ? ", " + o.types[1] : "");
+    auto result = rounding.empty() ? call(with_underscores(known) + "_", types, o.operands, 1)
                                    : call(known + "_" + rounding, o.types[0], o.operands, 1);
     if (result && within_one) {
       if (!is_float) return std::nullopt;
@@ -605,14 +643,17 @@ class Body {
   }
 
   static constexpr size_t kMostRegisters = 1 << 17;
+  static constexpr size_t kMostNames = size_t{16} << 20;  // bytes of the registers' names
+  static constexpr size_t kMostText = size_t{256} << 20;
 
   const Function& function_;
-  const Symbols& symbols_;
+  const Scope& scope_;
+  unsigned& sites_;
   Symbols own_;  // parameters and local arrays
   std::map<std::string, std::string> registers_;
+  size_t declared_ = 0;  // registers, of those with numbers
   std::map<std::string, std::vector<std::string>> tables_;
   std::set<std::string> specials_;
-  int masks_ = 0;
 };
 
 }  // namespace
@@ -629,8 +670,15 @@ std::string cxx_name(std::string_view prefix, std::string_view name) {
   return found;
 }
 
-Result<FunctionCode> translate(const Function& function, const Symbols& symbols) {
-  return Body(function, symbols).run();
+const std::string* Scope::find(std::string_view name) const {
+  for (const Symbols* each : symbols) {
+    if (const auto found = each->find(name); found != each->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites) {
+  return Body(function, scope, sites).run();
 }
 
 }  // namespace lambent::bundle::ptx

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 #include "gpu/bundle/ptx_module.h"
@@ -16,12 +17,20 @@ namespace lambent::bundle::ptx {
 // memory its offset.
 using Symbols = std::map<std::string, std::string, std::less<>>;
 
+// Those that a function sees, the nearest first.
+struct Scope {
+  std::vector<const Symbols*> symbols;
+
+  const std::string* find(std::string_view name) const;
+};
+
 struct FunctionCode {
   std::string text;  // what stands between the braces
 };
 
-// INVALID_ARGUMENT with the instruction for what the host cannot do.
-Result<FunctionCode> translate(const Function& function, const Symbols& symbols);
+// INVALID_ARGUMENT with the instruction for what the host cannot do. `sites` counts the calls of
+// activemask in all functions: threads of a warp at the same one are together.
+Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites);
 
 // The name of a register, a parameter or a label as C++.
 std::string cxx_name(std::string_view prefix, std::string_view name);

@@ -75,38 +75,54 @@ Result<std::vector<Parameter>> read_parameters(std::string_view inside) {
   return parameters;
 }
 
+// A directive and a blank: `.local` is no `.loc`.
+bool is_directive(std::string_view text, size_t at, std::string_view name) {
+  if (!starts(text, at, name)) return false;
+  return at + name.size() == text.size() || is_space(text[at + name.size()]);
+}
+
 // The statements between the braces of a function.
 std::vector<Statement> statements_of(std::string_view text) {
   using Kind = Statement::Kind;
   std::vector<Statement> found;
   std::string current;
+  bool begins = true;   // nothing but blanks is in `current`
+  bool is_name = true;  // nothing but blanks and what a label is made of
   const auto finish = [&](Kind kind) {
     found.push_back({kind, trimmed(current)});
     current.clear();
+    begins = is_name = true;
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool begins = trimmed(current).empty();
-    if (begins && (starts(text, i, ".loc") || starts(text, i, ".file"))) {
+    if (begins && (is_directive(text, i, ".loc") || is_directive(text, i, ".file"))) {
       i = end_of_line(text, i) - 1;
     } else if (begins && (c == '{' || c == '}')) {
       current.clear();
       finish(c == '{' ? Kind::kOpen : Kind::kClose);
     } else if (c == ';') {
       if (!begins) finish(Kind::kInstruction);
-    } else if (c == ':' && !starts(text, i, "::") && (i == 0 || text[i - 1] != ':') &&
-               std::all_of(current.begin(), current.end(),
-                           [](char each) { return in_name(each) || is_space(each); })) {
+    } else if (c == ':' && !starts(text, i, "::") && (i == 0 || text[i - 1] != ':') && is_name) {
       finish(Kind::kLabel);
     } else if (c == '"') {
       const size_t end = end_of_literal(text, i);
       current += text.substr(i, end - i);
+      begins = is_name = false;
       i = end - 1;
     } else {
       current += c == '\n' || c == '\t' ? ' ' : c;
+      begins = begins && is_space(c);
+      is_name = is_name && (in_name(c) || is_space(c));
     }
   }
   return found;
+}
+
+// By one of the words in front of a name.
+void read_linkage(std::string_view word, Linkage& linkage) {
+  if (word == ".visible") linkage = Linkage::kVisible;
+  if (word == ".weak" || word == ".common") linkage = Linkage::kWeak;
+  if (word == ".extern") linkage = Linkage::kExternal;
 }
 
 // `.visible .entry name(...) .maxntid 256` or `.func (...) name(...)`.
@@ -115,6 +131,9 @@ Result<Function> read_head(std::string_view head) {
   const size_t entry = head.find(".entry"), callee = head.find(".func");
   if (entry == std::string_view::npos && callee == std::string_view::npos) return unreadable(head);
   function.is_entry = entry != std::string_view::npos;
+  for (const auto& word : words_of(head.substr(0, function.is_entry ? entry : callee))) {
+    read_linkage(word, function.linkage);
+  }
   size_t at = skip_blanks(head, function.is_entry ? entry + 6 : callee + 5);
   const auto parentheses = [&]() -> Result<std::vector<Parameter>> {
     const size_t end = behind_bracket(head, at);
@@ -136,24 +155,26 @@ Result<Function> read_head(std::string_view head) {
 }
 
 // `.visible .global .align 4 .u32 name[3] = {1, 2, 3}`; false for what is no variable.
-Result<bool> read_variable(std::string_view text, Module& module) {
+Result<bool> read_variable(std::string_view text, Module& module, size_t function = kNowhere) {
   const size_t equals = text.find('=');
   std::string declared, attribute;
   Variable variable;
   bool is_variable = false;
+  variable.module = module.modules;
+  variable.function = function;
   for (const std::string& word : words_of(text.substr(0, equals))) {
+    read_linkage(word, variable.linkage);
     if (word == ".global" || word == ".const" || word == ".shared" || word == ".local") {
       is_variable = true;
       variable.space = word == ".const"    ? Space::kConstant
                        : word == ".shared" ? Space::kShared
                        : word == ".local"  ? Space::kLocal
                                            : Space::kGlobal;
-    } else if (word == ".extern") {
-      variable.is_external = true;
     } else if (word.find("(.managed)") != std::string::npos || word == ".managed") {
       variable.is_managed = true;
     } else if (!word.starts_with(".visible") && !word.starts_with(".weak") &&
-               !word.starts_with(".common") && !word.starts_with(".attribute")) {
+               !word.starts_with(".common") && word != ".extern" &&
+               !word.starts_with(".attribute")) {
       declared += " " + word;
     }
   }
@@ -164,11 +185,11 @@ Result<bool> read_variable(std::string_view text, Module& module) {
   return true;
 }
 
-// Shared memory of a single function stands in it; its name is the module's.
+// Shared memory of a single function stands in it.
 Result<void> lift_shared_memory(Function& function, Module& module) {
   for (const Statement& statement : function.body) {
     if (!statement.text.starts_with(".shared")) continue;
-    RETURN_IF_ERROR(read_variable(statement.text, module));
+    RETURN_IF_ERROR(read_variable(statement.text, module, module.functions.size()));
   }
   std::erase_if(function.body,
                 [](const Statement& each) { return each.text.starts_with(".shared"); });
@@ -177,7 +198,7 @@ Result<void> lift_shared_memory(Function& function, Module& module) {
 
 bool is_line_directive(std::string_view text, size_t at) {
   for (const char* each : {".version", ".target", ".address_size", ".file", ".loc"}) {
-    if (starts(text, at, each)) return true;
+    if (is_directive(text, at, each)) return true;
   }
   return false;
 }
@@ -247,11 +268,10 @@ Result<void> read_module(std::string_view raw, Module& module) {
       continue;
     }
     if (is_line_directive(text, at)) {
-      const size_t target = starts(text, at, ".target") ? text.find("sm_", at) : text.npos;
-      if (target < end_of_line(text, at)) {
-        module.target = std::max(module.target, digits(text, target + 3));
-      }
-      at = end_of_line(text, at);
+      const std::string_view line = text.substr(at, end_of_line(text, at) - at);
+      const size_t target = starts(line, 0, ".target") ? line.find("sm_") : line.npos;
+      if (target != line.npos) module.target = std::max(module.target, digits(line, target + 3));
+      at += line.size();
       continue;
     }
     if (starts(text, at, ".section")) {
@@ -268,6 +288,7 @@ Result<void> read_module(std::string_view raw, Module& module) {
       if (close == std::string_view::npos) return unreadable(text.substr(at));
       ASSIGN_OR_RETURN(auto function, read_head(text.substr(at, end - at)));
       function.has_body = true;
+      function.module = module.modules;
       function.body = statements_of(text.substr(end + 1, close - end - 2));
       RETURN_IF_ERROR(lift_shared_memory(function, module));
       module.functions.push_back(std::move(function));
@@ -282,8 +303,10 @@ Result<void> read_module(std::string_view raw, Module& module) {
     ASSIGN_OR_RETURN(const bool is_variable, read_variable(declaration, module));
     if (is_variable) continue;
     ASSIGN_OR_RETURN(auto function, read_head(declaration));
+    function.module = module.modules;
     module.functions.push_back(std::move(function));
   }
+  ++module.modules;
   return {};
 }
 

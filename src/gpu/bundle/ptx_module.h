@@ -20,12 +20,19 @@ struct Parameter {
   uint64_t bytes() const;
 };
 
+// Who sees a name: its own module, or all modules; of those that are weak one is kept.
+enum class Linkage { kModule, kVisible, kWeak, kExternal };
+
 enum class Space { kGlobal, kConstant, kShared, kLocal };
+
+inline constexpr size_t kNowhere = static_cast<size_t>(-1);
 
 struct Variable {
   Parameter shape;
   Space space = Space::kGlobal;
-  bool is_external = false;
+  Linkage linkage = Linkage::kModule;
+  size_t module = 0;           // of those that were read
+  size_t function = kNowhere;  // in whose body it stands, by its place in Module::functions
   bool is_managed = false;
   std::string initial;  // what stands behind the equals sign
 };
@@ -38,6 +45,8 @@ struct Statement {
 
 struct Function {
   std::string name;
+  Linkage linkage = Linkage::kModule;
+  size_t module = 0;
   bool is_entry = false;
   bool has_body = false;
   std::vector<Parameter> results;
@@ -47,6 +56,7 @@ struct Function {
 
 struct Module {
   unsigned target = 0;  // 75 for sm_75; the newest of those read
+  size_t modules = 0;   // that were read
   std::vector<Variable> variables;
   std::vector<Function> functions;
 };

@@ -58,7 +58,9 @@ Result<std::vector<std::string>> compile_ptx_kernels(const Program& given) {
   ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules));
   HostCompilation compilation = program.compilation;
   compilation.source = compilation.scratch_folder + "/ptx.cc";
-  compilation.options.insert(compilation.options.end(), {"-w", "-fno-strict-aliasing", "-O2"});
+  // nvcc has made a sum of a product one instruction where the program allows it.
+  compilation.options.insert(compilation.options.end(),
+                             {"-w", "-fno-strict-aliasing", "-ffp-contract=off", "-O2"});
   RETURN_IF_ERROR(write_file_atomically(compilation.source, source.text, false));
   RETURN_IF_ERROR(compile_for_host(compilation));
   ASSIGN_OR_RETURN(std::string module, read_file(compilation.output, kMostPtxBytes));

@@ -40,6 +40,28 @@ TEST(PtxSource, LabelsTablesAndGuardsBecomeJumps) {
   EXPECT_TRUE(has(made->text, "case 1: goto l__L_end;")) << made->text;
 }
 
+TEST(PtxSource, AKernelHasItsLocalArrays) {
+  const auto made = source(
+      kernel(".loc 1 5 7\n.local .align 8 .b8 \t__local_depot0[24];\n.reg .b64 \t%SP, %SPL;\n"
+             "mov.u64 \t%SPL, __local_depot0;\ncvta.local.u64 \t%SP, %SPL;\n"
+             ".file 1 \"a.cu\"\nst.u64 [%SP+16], 5;\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "alignas(8) uint8_t a___local_depot0[24];")) << made->text;
+  EXPECT_FALSE(has(made->text, "a.cu"));
+}
+
+// Blanks and colons by the million take no longer than other text.
+TEST(PtxSource, LongStatementsAreReadOnce) {
+  const std::string blanks(2'000'000, ' ');
+  EXPECT_TRUE(source(kernel(blanks + ".reg .b32 %r<2>;" + blanks + "mov.u32 %r1, 5;\n")).ok());
+  std::string colons = std::string(1'000'000, 'a') + "+";
+  for (int i = 0; i < 1'000'000; ++i) colons += " :";
+  EXPECT_FALSE(source(kernel(colons + ";\n")).ok());
+  std::string targets;
+  for (int i = 0; i < 200'000; ++i) targets += ".target texmode\n";
+  EXPECT_TRUE(source(targets + kernel("")).ok());
+}
+
 TEST(PtxSource, SharedMemoryOfKernelsLiesOnTopOfEachOther) {
   const std::string two = std::string(kHead) +
                           ".shared .align 4 .b8 one[4096];\n"
@@ -78,11 +100,146 @@ TEST(PtxSource, ModulesAreLinked) {
   EXPECT_TRUE(has(made->text, "__asm__(\"count\")")) << made->text;
 }
 
+std::string module(const std::string& text) { return kHead + text; }
+
+TEST(PtxSource, WhatIsAModulesOwnStaysItsOwn) {
+  const std::string same = ".func f() { ret; }\n";
+  const std::string body = "() { .reg .b64 %rd<2>; mov.u64 %rd1, $str; call.uni f, (); ret; }\n";
+  const auto made = source_of_ptx(
+      {module(".global .align 1 .b8 $str[3] = {104, 105};\n" + same + ".visible .entry a" + body),
+       module(".global .align 1 .b8 $str[9] = {98, 121};\n" + same + ".visible .entry b" + body)});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  // Functions are numbered as they stand: f, a, f, b.
+  EXPECT_TRUE(has(made->text, "lambent_variable_0[3] = {")) << made->text;
+  EXPECT_TRUE(has(made->text, "lambent_variable_1[9] = {")) << made->text;
+  const std::string second = made->text.substr(made->text.find("lambent_kernel_3() {"));
+  EXPECT_TRUE(has(second, "address(lambent_variable_1)")) << second;
+  EXPECT_TRUE(has(second, "lambent_function_2(")) << second;
+  EXPECT_FALSE(has(second, "lambent_function_0(")) << second;
+}
+
+TEST(PtxSource, OfWeakNamesOneIsKeptWithoutTheSharedMemoryOfOthers) {
+  const auto weak = [](const std::string& bytes) {
+    return module(".weak .entry k() { .shared .align 4 .b8 tile[" + bytes +
+                  "]; .reg .b32 %r<2>; mov.u32 %r1, tile; ret; }\n"
+                  ".weak .func f() { .shared .align 4 .b8 one[" +
+                  bytes + "]; ret; }\n.weak .global .b32 count = " + bytes + ";\n");
+  };
+  const auto made = source_of_ptx({weak("64"), weak("128"), weak("256")});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_EQ(made->kernels.size(), 1u);
+  EXPECT_EQ(made->kernels[0].shared_bytes, 128u);  // of the first k and the first f
+  EXPECT_FALSE(has(made->text, "lambent_variable_1"));
+}
+
+TEST(PtxSource, TwoOfOneNameMustBeTheSame) {
+  const auto one = [](const std::string& body) {
+    return module(".visible .entry k() { " + body + " ret; }\n");
+  };
+  EXPECT_TRUE(source_of_ptx({one("bar.sync 0;"), one("bar.sync 0;")}).ok());
+  const auto made = source_of_ptx({one("bar.sync 0;"), one("")});
+  ASSERT_FALSE(made.ok());
+  EXPECT_TRUE(has(made.error().message, "k is defined twice")) << made.error().message;
+  // Static in two files, for the program one name.
+  const std::string entry = ".visible .entry ";
+  const auto counters = source_of_ptx(
+      {module(".global .b32 __nv_static_5__a_cu_count;\n" + entry + "a() { ret; }\n"),
+       module(".global .b32 __nv_static_5__b_cu_count;\n" + entry + "b() { ret; }\n")});
+  ASSERT_FALSE(counters.ok());
+  EXPECT_TRUE(has(counters.error().message, "_count is defined twice"));
+  // Function objects of a library's headers.
+  const auto empty = source_of_ptx(
+      {module(".global .align 1 .b8 __nv_static_5__a_cu_begin[1];\n" + entry + "a() { ret; }\n"),
+       module(".global .align 1 .b8 __nv_static_5__b_cu_begin[1];\n" + entry + "b() { ret; }\n")});
+  EXPECT_TRUE(empty.ok());
+}
+
+TEST(PtxSource, SharedMemoryHasABound) {
+  const auto with = [](const std::string& bytes) {
+    return source(kernel(".shared .align 4 .b8 tile[" + bytes + "];\n"));
+  };
+  EXPECT_TRUE(with("49152").ok());
+  const auto made = with("65536");
+  ASSERT_FALSE(made.ok());
+  EXPECT_TRUE(has(made.error().message, "48 KiB of a kernel: tile")) << made.error().message;
+}
+
+TEST(PtxSource, InitialValuesAreNumbersAndAddresses) {
+  const auto with = [](const std::string& value) {
+    return source(
+        module(".global .u32 x;\n.global .u64 y = " + value + ";\n.entry k() { ret; }\n"));
+  };
+  const auto made = with("generic(x)+8");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "address(lambent_variable_0) + 8)")) << made->text;
+  EXPECT_FALSE(with("x+system(0)").ok());
+  EXPECT_FALSE(with("x+").ok());
+}
+
+TEST(PtxSource, CallsOfActivemaskHaveNumbersOfTheirOwn) {
+  const std::string body = "() { .reg .b32 %r<2>; activemask.b32 %r1; ret; }\n";
+  const auto made = source(module(".entry a" + body + ".entry b" + body));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "__activemask(1)"));
+  EXPECT_TRUE(has(made->text, "__activemask(2)"));
+}
+
 TEST(PtxSource, PairsOfSmallFloatsAreNotCompared) {
   const std::string registers = ".reg.b32 a, b;\n.reg .f16 low;\n";
   EXPECT_TRUE(source(kernel(registers + "{add.f16x2 a, a, b;}\nmov.b32 {low, _}, a;\n")).ok());
   EXPECT_FALSE(source(kernel(registers + "set.eq.f16x2.f16x2 a, a, b;\n")).ok());
   EXPECT_FALSE(source(kernel(registers + "max.f16x2 a, a, b;\n")).ok());
+}
+
+TEST(PtxSource, AccessesToMemoryThatAreNotKnownAreRefused) {
+  const auto with = [](const std::string& instruction) {
+    return source(kernel(".reg .b32 a, b, c, d, e, f, g, h;\n.reg .b64 p;\n.reg .pred q;\n" +
+                         instruction + ";\n"))
+        .ok();
+  };
+  EXPECT_TRUE(with("ld.volatile.shared::cta.v2.u32 {a, b}, [p]"));
+  EXPECT_TRUE(with("ld.global.nc.L1::evict_last.L2::128B.u32 a, [p]"));
+  EXPECT_FALSE(with("ld.shared::cluster.u32 a, [p]"));
+  EXPECT_FALSE(with("ld.global.acquire.other.u32 a, [p]"));
+  EXPECT_FALSE(with("st.async.weak.shared::cluster.u32 [p], a"));
+  EXPECT_TRUE(with("atom.acq_rel.gpu.global.add.u32 a, [p], b"));
+  EXPECT_FALSE(with("atom.shared::cluster.add.u32 a, [p], b"));
+  EXPECT_FALSE(with("red.async.add.u32 [p], b"));
+  // 16 bytes are read in one piece, and no more.
+  EXPECT_TRUE(with("ld.relaxed.gpu.v4.u32 {a, b, c, d}, [p]"));
+  EXPECT_FALSE(with("ld.relaxed.gpu.v8.u32 {a, b, c, d, e, f, g, h}, [p]"));
+  EXPECT_FALSE(with("st.volatile.v8.u32 [p], {a, b, c, d, e, f, g, h}"));
+  EXPECT_TRUE(with("ld.v8.u32 {a, b, c, d, e, f, g, h}, [p]"));
+  EXPECT_TRUE(with("isspacep.shared q, p"));
+  EXPECT_FALSE(with("isspacep.global q, p"));
+}
+
+TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
+  const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
+  const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(has(made->text, "dp4a_<int32_t, uint32_t>(")) << made->text;
+  EXPECT_FALSE(source(kernel(registers + "add.f32.bf16 a, s, b;\n")).ok());
+  EXPECT_FALSE(source(kernel(registers + "fma.rn.f32.f16 a, s, s, b;\n")).ok());
+}
+
+TEST(PtxSource, IntegersHave64Bits) {
+  const auto value = [](const std::string& number) {
+    const auto made = source(kernel(".reg .b64 x;\nmov.b64 x, " + number + ";\n"));
+    if (!made.ok()) return std::string("refused");
+    const std::string before = "bits<uint64_t>(";
+    const size_t at = made->text.find(before) + before.size();
+    return made->text.substr(at, made->text.find(");", at) - at - 1);
+  };
+  EXPECT_EQ(value("-0x80000000"), "-2147483648");
+  EXPECT_EQ(value("0xFFFFFFFF"), "4294967295u");
+  EXPECT_EQ(value("-0x8000000000000000"), "(-9223372036854775807 - 1)");
+  EXPECT_EQ(value("0xFFFFFFFFFFFFFFFF"), "18446744073709551615ull");
+  EXPECT_EQ(value("0b101"), "5");
+  EXPECT_EQ(value("017U"), "15");
+  for (const char* none : {"0x", "0b2", "08", "0x10000000000000000", "1-2", "0x-1"}) {
+    EXPECT_EQ(value(none), "refused") << none;
+  }
 }
 
 TEST(PtxSource, WhatIsCutOffOrNotPtxIsRefused) {
@@ -91,6 +248,10 @@ TEST(PtxSource, WhatIsCutOffOrNotPtxIsRefused) {
   EXPECT_FALSE(source("int main() {}").ok());
   EXPECT_FALSE(source(kHead).ok());
   EXPECT_FALSE(source(kernel(".reg .b32 %r<99999999>;\n")).ok());
+  std::string repeated;
+  for (int i = 0; i < 3; ++i) repeated += ".reg .b32 %r<60000>;\n";
+  EXPECT_FALSE(source(kernel(repeated)).ok());
+  EXPECT_FALSE(source(kernel(".reg .b32 %" + std::string(1000, 'r') + "<60000>;\n")).ok());
   EXPECT_FALSE(source(std::string(kHead) + ".global .align 3 .b8 odd[4];\n").ok());
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 
 #include "gpu/bundle/source_text.h"
@@ -49,32 +51,56 @@ std::string without_comments(std::string_view text) {
   return found;
 }
 
+namespace {
+
+// Integers of PTX have 64 bits, and what is done with them wraps. C++ would read a hexadecimal one
+// of 32 bits as unsigned, and its negative as one of 32 bits too.
+std::string integer(uint64_t bits, bool is_negative) {
+  if (is_negative) {
+    const int64_t value = static_cast<int64_t>(bits);
+    // C++ has no literal for the least number.
+    return value == INT64_MIN ? "(-9223372036854775807 - 1)" : std::to_string(value);
+  }
+  if (bits > INT64_MAX) return std::to_string(bits) + "ull";
+  return std::to_string(bits) + (bits > INT32_MAX && bits <= UINT32_MAX ? "u" : "");
+}
+
+}  // namespace
+
 std::string literal(std::string word) {
   const bool is_negative = word.starts_with("-");
-  const size_t first = is_negative ? 1 : 0;
-  if (word.size() <= first || !isdigit(static_cast<unsigned char>(word[first]))) return "";
+  if (is_negative) word.erase(0, 1);
+  if (word.empty() || !isdigit(static_cast<unsigned char>(word[0]))) return "";
+  const std::string sign = is_negative ? "-" : "";
   const std::string prefix = word.substr(0, 2), digits = word.size() > 2 ? word.substr(2) : "";
   const auto are_digits = [&](size_t count) {
     return digits.size() == count &&
            digits.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   };
   if (prefix == "0f" || prefix == "0F") {
-    return are_digits(8) ? std::string(kSpace) + "bits<float>(0x" + digits + "u)" : "";
+    return are_digits(8) ? sign + std::string(kSpace) + "bits<float>(0x" + digits + "u)" : "";
   }
   if (prefix == "0d" || prefix == "0D") {
-    return are_digits(16) ? std::string(kSpace) + "bits<double>(0x" + digits + "ull)" : "";
+    return are_digits(16) ? sign + std::string(kSpace) + "bits<double>(0x" + digits + "ull)" : "";
   }
   if (word.ends_with('U')) word.pop_back();
-  if (prefix == "0b" || prefix == "0B") {
-    return word.find_first_not_of("01", 2) == std::string::npos && word.size() > 2 ? word : "";
-  }
   char* end = nullptr;
-  if (word.find('.') == std::string::npos) {
-    std::strtoull(word.c_str() + first, &end, 0);
-  } else {
-    std::strtod(word.c_str() + first, &end);
+  if (word.find('.') != std::string::npos) {
+    std::strtod(word.c_str(), &end);
+    return *end == 0 ? sign + word : "";
   }
-  return *end == 0 ? word : "";
+  const bool is_binary = prefix == "0b" || prefix == "0B";
+  const bool is_hex = prefix == "0x" || prefix == "0X";
+  const size_t behind = is_binary || is_hex ? 2 : 0;
+  if (word.size() == behind || !std::isxdigit(static_cast<unsigned char>(word[behind]))) return "";
+  errno = 0;
+  const uint64_t size = std::strtoull(word.c_str() + behind, &end,
+                                      is_binary        ? 2
+                                      : is_hex         ? 16
+                                      : word[0] == '0' ? 8
+                                                       : 10);
+  if (*end != 0 || errno != 0) return "";
+  return integer(is_negative ? 0 - size : size, is_negative);
 }
 
 const std::map<std::string, std::string>& types() {

@@ -126,6 +126,8 @@ template <typename T>
 inline bool is_negative(T a) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::signbit(a);
+  } else if constexpr (std::is_class_v<T> && sizeof(T) == 2) {
+    return bits<uint16_t>(a) >> 15 != 0;  // a small float
   } else {
     return a < T{};
   }
@@ -337,13 +339,15 @@ template <typename T, typename A, typename B>
 inline uint32_t bmsk_wrap_(A from, B count) {
   return bmsk_clamp_<T>(bits<uint32_t>(from) & 31, bits<uint32_t>(count) & 31);
 }
-template <typename T, typename A, typename B, typename C>
+// The bytes of a are of T's kind, those of b of U's.
+template <typename T, typename U = T, typename A, typename B, typename C>
 inline T dp4a_(A a_, B b_, C c) {
-  using Each = std::conditional_t<std::is_signed_v<T>, int8_t, uint8_t>;
+  using OfA = std::conditional_t<std::is_signed_v<T>, int8_t, uint8_t>;
+  using OfB = std::conditional_t<std::is_signed_v<U>, int8_t, uint8_t>;
   const uint32_t a = bits<uint32_t>(a_), b = bits<uint32_t>(b_);
   T sum = bits<T>(c);
   for (int at = 0; at < 32; at += 8) {
-    sum = plus(sum, static_cast<T>(static_cast<Each>(a >> at) * static_cast<Each>(b >> at)));
+    sum = plus(sum, static_cast<T>(static_cast<OfA>(a >> at) * static_cast<OfB>(b >> at)));
   }
   return sum;
 }

@@ -6,6 +6,9 @@
 
 #include <limits>
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include "lambent/host/ptx.h"
 
 namespace lambent::host::ptx {
@@ -60,6 +63,7 @@ typedef long long Sixteen __attribute__((vector_size(16)));
 
 template <typename T, size_t Count>
 inline Parts<T, Count> load_whole(uint64_t at) {
+  static_assert(sizeof(T) * Count <= 16, "no more is read in one piece");
   Parts<T, Count> read;
   if constexpr (sizeof read == 16) {
     Sixteen whole;
@@ -74,6 +78,7 @@ inline Parts<T, Count> load_whole(uint64_t at) {
 }
 template <typename T, size_t Count>
 inline void store_whole(uint64_t at, Parts<T, Count> written) {
+  static_assert(sizeof(T) * Count <= 16, "no more is written in one piece");
   if constexpr (sizeof written == 16) {
     Sixteen whole;
     __builtin_memcpy(&whole, &written, sizeof whole);
@@ -187,14 +192,11 @@ inline T saturated(T value) {
 template <typename T>
 inline constexpr bool is_small_float = !std::is_arithmetic_v<T>;
 
-// What is outside of To becomes its nearest number, and what is no number zero.
-template <typename To, typename From>
-inline To nearest_integer(From value) {
-  using Limits = std::numeric_limits<To>;
-  if (!(value == value)) return To{};
-  const From high = static_cast<From>(Limits::max());
-  if (value <= static_cast<From>(Limits::min())) return Limits::min();
-  return value >= high ? Limits::max() : static_cast<To>(value);
+// A number as a small float, which is rounded once.
+template <typename To>
+inline To narrowed(double value, int rounding) {
+  using Format = std::conditional_t<std::is_same_v<To, __half>, HalfFormat, BrainFormat>;
+  return bits<To>(Format::from_double(value, rounding));
 }
 
 // Mode: of whole numbers N, Z, M, P; of rounding n, z, m, p.
@@ -207,19 +209,26 @@ inline T made_whole(T value) {
   return value;
 }
 
+template <char Mode>
+inline constexpr int rounding_of = Mode == 'z'   ? FE_TOWARDZERO
+                                   : Mode == 'm' ? FE_DOWNWARD
+                                   : Mode == 'p' ? FE_UPWARD
+                                                 : FE_TONEAREST;
+
 template <typename To, typename From, char Mode, typename A>
 inline To convert_number(A a) {
   const From value = bits<From>(a);
-  constexpr int kRounding = Mode == 'z'   ? FE_TOWARDZERO
-                            : Mode == 'm' ? FE_DOWNWARD
-                            : Mode == 'p' ? FE_UPWARD
-                                          : FE_TONEAREST;
+  constexpr int kRounding = rounding_of<Mode>;
   if constexpr (is_small_float<From>) {
     return convert_number<To, float, Mode>(static_cast<float>(value));
   } else if constexpr (is_small_float<To>) {
-    return To(static_cast<float>(value));
+    if constexpr (std::is_integral_v<From>) {
+      return narrowed<To>(static_cast<double>(value), kRounding);
+    } else {
+      return narrowed<To>(made_whole<Mode>(value), kRounding);
+    }
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    return nearest_integer<To>(made_whole<Mode>(value));
+    return to_integer<To>(made_whole<Mode>(value));
   } else if constexpr (std::is_floating_point_v<To> && kRounding != FE_TONEAREST) {
     return convert<To>(kRounding, value);
   } else if constexpr (std::is_floating_point_v<From>) {
@@ -237,6 +246,11 @@ inline To convert_within(A a) {
     const auto least = static_cast<__int128>(std::numeric_limits<To>::min());
     const auto most = static_cast<__int128>(std::numeric_limits<To>::max());
     return static_cast<To>(value < least ? least : value > most ? most : value);
+  } else if constexpr (is_small_float<From>) {
+    return convert_within<To, float, Mode>(static_cast<float>(bits<From>(a)));
+  } else if constexpr (is_small_float<To>) {
+    return narrowed<To>(saturated(static_cast<double>(convert_number<double, From, Mode>(a))),
+                        rounding_of<Mode>);
   } else if constexpr (std::is_floating_point_v<To>) {
     return saturated(convert_number<To, From, Mode>(a));
   } else {
