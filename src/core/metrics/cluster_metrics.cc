@@ -25,12 +25,15 @@ ClusterMetrics::ClusterMetrics()
                                        "1 while the catalog that all nodes share is reached.")),
       volume_fetches_(registry_.family<Counter>("lambent_volume_fetches_total",
                                                 "Copies of volumes that other nodes keep, by what "
-                                                "became of them.")),
+                                                "became of them; here and below packages of layers "
+                                                "are volumes.")),
       volume_brought_(registry_.family<Counter>("lambent_volume_fetched_bytes_total",
                                                 "Bytes of files of volumes that came from other "
                                                 "nodes.")),
-      volume_size_(registry_.family<Gauge>("lambent_volume_copies_bytes",
-                                           "Disk that copies of other nodes' volumes take.")),
+      volume_size_(
+          registry_.family<Gauge>("lambent_volume_copies_bytes",
+                                  "Disk that copies of other nodes' volumes take, and layers "
+                                  "that were unpacked of them.")),
       volume_under_way_(registry_.family<Gauge>("lambent_volume_fetches_under_way",
                                                 "Volumes that are being brought from other "
                                                 "nodes.")) {}
