@@ -170,9 +170,8 @@ int run(const Plan& plan, const Chosen& chosen) {
   }
   const std::string phases = chosen.phases_alone || !alone ? over_phases(bench) : "null";
   const std::string options = chosen.options_alone || !alone ? over_options(bench) : "null";
-  const std::string unseen = chosen.unseen_alone || !alone
-                                 ? over_unseen(plan, *catalogue, chosen.seed)
-                                 : "null";
+  const std::string unseen =
+      chosen.unseen_alone || !alone ? over_unseen(plan, *catalogue, chosen.seed) : "null";
   if (!alone) {
     points = surface(bench);
     Joined pictures;
