@@ -7,6 +7,8 @@ namespace {
 
 // Of different ones; there are far fewer.
 constexpr size_t kMostXids = 256;
+// By the list of NVIDIA.
+constexpr uint64_t kXidFellOffTheBus = 79;
 
 // So that the next reading that tells it has something to compare with, and a busy device does not
 // look idle.
@@ -50,7 +52,9 @@ void DeviceCare::read(DeviceId device, const protocol::DeviceReading& reading, D
   if (reading.health == DeviceHealth::kHealthy) {
     const bool fewer_errors = reading.uncorrected_errors && before.uncorrected_errors &&
                               *reading.uncorrected_errors < *before.uncorrected_errors;
-    if (fewer_errors || record.status.state == DeviceState::kLost) forgive(record, true);
+    // A GPU that fell off the bus answers only once it was reset, which no reading may have seen.
+    const bool was_gone = record.status.state == DeviceState::kLost || record.fell_off;
+    if (fewer_errors || was_gone) forgive(record, true);
     judge_memory(record, reading);
   }
   settle(record, now);
@@ -74,6 +78,7 @@ void DeviceCare::fault(DeviceId device, const protocol::DeviceFault& fault, Dura
   auto& xids = record.status.xids;
   if (xids.size() < kMostXids || xids.contains(fault.xid)) ++xids[fault.xid];
   if (fault.gravity != FaultGravity::kDevice) return;
+  if (fault.xid == kXidFellOffTheBus) record.fell_off = true;
   // The first is mostly the cause, and those after it what it led to.
   if (record.sickness.empty()) {
     record.sickness = "Xid " + std::to_string(fault.xid) + ": " + fault.what;
@@ -129,6 +134,7 @@ void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Dur
 void DeviceCare::forgive(Record& record, bool was_reset) {
   const protocol::DeviceReading& reading = record.status.reading;
   record.sickness.clear();
+  record.fell_off = false;
   if (was_reset) {
     record.errors_accepted = 0;
     record.repair_accepted = false;

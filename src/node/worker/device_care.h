@@ -68,7 +68,8 @@ class DeviceCare {
  private:
   struct Record {
     DeviceStatus status;
-    std::string sickness;  // what is wrong with the device; empty: nothing
+    std::string sickness;   // what is wrong with the device; empty: nothing
+    bool fell_off = false;  // the bus, since it last was well
     bool drained_by_operator = false;
     std::string operators_reason;
     uint64_t errors_accepted = 0;  // of memory: so many the operator knows about

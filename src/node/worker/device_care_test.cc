@@ -97,6 +97,18 @@ TEST_F(Care, ALostDeviceIsWellOnceItAnswersWhateverItWasLostBy) {
   EXPECT_TRUE(care.serves(kGpu));
 }
 
+TEST_F(Care, ADeviceThatFellOffTheBusIsWellOnceItAnswersAlsoIfNoReadingSawItLost) {
+  xid(79, FaultGravity::kDevice);
+  EXPECT_EQ(state(), DeviceState::kDrained);
+  read({.health = DeviceHealth::kUnreadable});
+  EXPECT_EQ(state(), DeviceState::kDrained);
+  read({});
+  EXPECT_TRUE(care.serves(kGpu));
+  xid(119, FaultGravity::kDevice);
+  read({});
+  EXPECT_EQ(state(), DeviceState::kDrained) << "that one was another fault";
+}
+
 TEST_F(Care, ErrorsThatEccCannotCorrectDrainUntilTheReset) {
   read({});
   read({.uncorrected_errors = 2, .repair = MemoryRepair::kPending});
