@@ -22,26 +22,38 @@ namespace {
 // orders more, with one sandbox a function and with second ones (Batch has none); and what shipped
 // before.
 constexpr const char* kDefault = "ours-ahead";
-const char* const kOthers[] = {"mqfq-pool",         "fcfs-pool",
-                               "batch-pool",        "sjf-pool",
-                               "sjf-set-up-pool",   "eevdf-pool",
-                               "mqfq-pool-second",  "fcfs-pool-second",
-                               "sjf-pool-second",   "sjf-set-up-pool-second",
-                               "eevdf-pool-second", "ours-unweighed"};
+struct Other {
+  const char* name;
+  bool is_published = false;
+  bool has_second = false;
+  bool is_ours = false;
+};
+constexpr Other kOthers[] = {{.name = "mqfq-pool", .is_published = true},
+                             {.name = "fcfs-pool", .is_published = true},
+                             {.name = "batch-pool", .is_published = true},
+                             {.name = "sjf-pool"},
+                             {.name = "sjf-set-up-pool"},
+                             {.name = "eevdf-pool"},
+                             {.name = "mqfq-pool-second", .is_published = true, .has_second = true},
+                             {.name = "fcfs-pool-second", .is_published = true, .has_second = true},
+                             {.name = "sjf-pool-second", .has_second = true},
+                             {.name = "sjf-set-up-pool-second", .has_second = true},
+                             {.name = "eevdf-pool-second", .has_second = true},
+                             {.name = "ours-unweighed", .is_ours = true}};
 constexpr size_t kCount = std::size(kOthers);
-// The best of some, cell by cell; the first count of kOthers and then some have one sandbox.
+// The best of some, cell by cell.
 struct Best {
   const char* name;
-  bool (*has)(size_t other);
+  bool (*has)(const Other& other);
 };
 constexpr Best kBests[] = {
-    {"best", [](size_t other) { return other < 6; }},
-    {"best published", [](size_t other) { return other < 3 || other == 6 || other == 7; }},
-    {"best of all", [](size_t other) { return other < 11; }},
+    {"best", [](const Other& other) { return !other.has_second && !other.is_ours; }},
+    {"best published", [](const Other& other) { return other.is_published; }},
+    {"best of all", [](const Other& other) { return !other.is_ours; }},
 };
 constexpr size_t kColumns = kCount + std::size(kBests);
 const char* name_of_column(size_t column) {
-  return column < kCount ? kOthers[column] : kBests[column - kCount].name;
+  return column < kCount ? kOthers[column].name : kBests[column - kCount].name;
 }
 constexpr unsigned kSeeds = 6, kSites = 4;
 // What counts as worse.
@@ -102,7 +114,7 @@ using Row = std::vector<std::vector<Ratios>>;
 double least_of(const Cell& cell, const Best& best, double UnseenFigures::*of) {
   double least = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < kCount; ++i) {
-    if (best.has(i)) least = std::min(least, cell.others[i].*of);
+    if (best.has(kOthers[i])) least = std::min(least, cell.others[i].*of);
   }
   return least;
 }
@@ -160,8 +172,8 @@ void print_worst(std::vector<Cell>& cells) {
     std::printf("%5.2f  %-52s ours %.3f (cold %.1f %%)", over_best(cells[i]), cells[i].name.c_str(),
                 cells[i].ours.mean_s, 100 * cells[i].ours.cold);
     for (size_t other = 0; other < kCount; ++other) {
-      if (!kBests[0].has(other)) continue;
-      std::printf(" %s %.3f (%.1f)", kOthers[other], cells[i].others[other].mean_s,
+      if (!kBests[0].has(kOthers[other])) continue;
+      std::printf(" %s %.3f (%.1f)", kOthers[other].name, cells[i].others[other].mean_s,
                   100 * cells[i].others[other].cold);
     }
     std::printf("\n");
@@ -238,8 +250,8 @@ std::string over_unseen(const Plan& plan, const workload::Catalogue& catalogue, 
             std::move(unseen_workload(family.name, s, cell.site, catalogue)).value();
         cell.name = name_of(workload, cell.site);
         cell.ours = run_unseen(workload, system_named(kDefault), cell.site);
-        for (const char* other : kOthers) {
-          cell.others.push_back(run_unseen(workload, system_named(other), cell.site));
+        for (const Other& other : kOthers) {
+          cell.others.push_back(run_unseen(workload, system_named(other.name), cell.site));
         }
         const Site& at = cell.site.site;
         for (const std::string& key :

@@ -283,7 +283,7 @@ class ModelStoreTest(StoreCase):
         self.assertIn("unchanged sums:2\nunchanged sums:3", again.stdout)
 
     def test_a_manifest_of_a_store_is_not_read(self):
-        """Whoever writes the store does not choose a function's name, mounts, packages and network."""
+        """A store's writer does not choose a function's name, mounts, packages and network."""
         manifest = b'kind = "model"\nname = "planted"\nmemory = "777M"\n[environment]\nPLANTED = "theirs"\n'
         for path in ("5/1/model.onnx", "5/lambent.toml", "5/1/lambent.toml"):
             Store.files[f"planted-store/{path}"] = MODEL if path.endswith(".onnx") else manifest

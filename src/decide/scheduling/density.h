@@ -62,7 +62,8 @@ struct DensityOptions {
 // (over_run_by_rounds).
 //
 // If it weighs what waits, the grace period is as long as a device needs for half of the tenant's
-// backlog, but one to three times what it was set to, in whole times.
+// backlog, but one to three times what it was set to, in whole times; and only flows of which
+// something waits count for global virtual time (waiting_holds_global).
 //
 // What is promised, beside the fairness that FairQueuing states:
 // - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,

@@ -419,7 +419,7 @@ class WeighingDensity : public AdaptiveDensity {
 };
 
 // It is charged a second, and what it waits for is its own sandbox.
-TEST_F(WeighingDensity, WhoseWorkIsAllAtWorkThrottlesNobody) {
+TEST_F(WeighingDensity, AFlowWhoseWorkIsAllAtWorkThrottlesNoOther) {
   const auto dispatch = [&](uint32_t function) {
     --flows_[function].pending;
     ++flows_[function].in_flight;

@@ -557,14 +557,11 @@ void FairQueuing::find_flows(StateArchive& archive) {
   const Flow& flow = view.flow(function);
   const bool stays = slots_[function.value] == flow.tenant_slot;
   Tenant& tenant = stays ? tenants_[flow.tenant_slot] : enter_tenant(view, function);
-  Duration& virtual_time = virtual_times_[function.value];
+  const Duration virtual_time = virtual_times_[function.value];
   const bool could_run = view.fleet.device_table().could_hold(flow.device_memory, flow.gpu_count);
   if (!flow.has_work() || !could_run) {
     tenant.working.erase(function.value);
   } else if (flow.waits() || !window_.waiting_holds_global) {
-    const bool held = tenant.working.contains(function.value) &&
-                      tenant.working.key_of(function.value) != kHoldsNothing;
-    if (!held) virtual_time = std::max(virtual_time, tenant.global);
     tenant.working.put(function.value, virtual_time);
   } else {
     tenant.working.put(function.value, kHoldsNothing);

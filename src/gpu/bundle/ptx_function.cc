@@ -530,7 +530,7 @@ class Body {
     if (is_pair(o.type()) || (is_set && o.types.front().starts_with("__"))) return std::nullopt;
     if (o.types.size() != (is_set ? 2u : 1u)) return std::nullopt;
     const auto compared =
-        call("compare_" + o.modifiers[0], o.type(), {o.operands[1], o.operands[2]}, 0);
+        call("setp_" + o.modifiers[0] + "_", o.type(), {o.operands[1], o.operands[2]}, 0);
     if (!compared) return std::nullopt;
     std::string one = *compared, other = "!" + *compared;
     if (o.operands.size() == 4) {

@@ -149,33 +149,6 @@ inline T atomic_cas(uint64_t at, T expected, T next) {
   return changed<T, Alone>(at, [=](T a) -> T { return a == expected ? next : a; });
 }
 
-#define LAMBENT_PTX_COMPARE(name, expression)   \
-  template <typename T, typename A, typename B> \
-  inline bool compare_##name(A a_, B b_) {      \
-    const T a = bits<T>(a_), b = bits<T>(b_);   \
-    return expression;                          \
-  }
-LAMBENT_PTX_COMPARE(eq, a == b)
-LAMBENT_PTX_COMPARE(ne, a<b || a> b)
-LAMBENT_PTX_COMPARE(lt, a < b)
-LAMBENT_PTX_COMPARE(le, a <= b)
-LAMBENT_PTX_COMPARE(gt, a > b)
-LAMBENT_PTX_COMPARE(ge, a >= b)
-LAMBENT_PTX_COMPARE(lo, a < b)
-LAMBENT_PTX_COMPARE(ls, a <= b)
-LAMBENT_PTX_COMPARE(hi, a > b)
-LAMBENT_PTX_COMPARE(hs, a >= b)
-// True as well where one is no number.
-LAMBENT_PTX_COMPARE(equ, !(a < b || a > b))
-LAMBENT_PTX_COMPARE(neu, !(a == b))
-LAMBENT_PTX_COMPARE(ltu, !(a >= b))
-LAMBENT_PTX_COMPARE(leu, !(a > b))
-LAMBENT_PTX_COMPARE(gtu, !(a <= b))
-LAMBENT_PTX_COMPARE(geu, !(a < b))
-LAMBENT_PTX_COMPARE(num, a == a && b == b)
-LAMBENT_PTX_COMPARE(nan, !(a == a && b == b))
-#undef LAMBENT_PTX_COMPARE
-
 template <typename T>
 inline T all_ones(bool holds) {
   if constexpr (std::is_floating_point_v<T>) {
