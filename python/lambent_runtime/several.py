@@ -23,6 +23,7 @@ class Several:
         self._address, self._handler, self._most, self._serve_one = address, handler, most, serve_one
         self._change = threading.Condition()
         self._waiting = 0  # threads that ask for an invocation
+        self._taken = 0  # invocations that came
         self._working = {}  # place of an invocation -> when it loses it, of time.time()
         self._late = set()  # places that invocations had whose time was up, with threads that still work for them
 
@@ -51,6 +52,7 @@ class Several:
             DEADLINE.set(int(deadline) / 1000 if deadline.isdigit() else None)
             with self._change:
                 self._waiting -= 1
+                self._taken += 1
                 self._working[place] = int(deadline) / 1000 + REPLACE_AFTER if deadline.isdigit() else float("inf")
                 self._leave_with_too_many(len(self._working) + len(self._late) - self._most)
                 if self._waiting == 0:
@@ -58,14 +60,19 @@ class Several:
                 self._change.notify()
 
         while True:
+            with self._change:
+                taken_before = self._taken
             try:
                 self._serve_one(api, self._handler, take)
             except Refused:
-                # Another thread asks too, and that is enough.
+                # A newer call has this one's place. While its thread asks, that is enough; if it has got an invocation since,
+                # this one asks again.
                 with self._change:
+                    if self._waiting == 1:
+                        if self._taken == taken_before:
+                            raise
+                        continue
                     self._waiting -= 1
-                    if self._waiting == 0:
-                        raise
                     return
             with self._change:
                 if place in self._late:

@@ -246,11 +246,32 @@ def handler(event, context):
         for number in range(3):
             api.give("id-%d" % number, number)
             self.assertEqual(api.answer("id-%d" % number), ("response", number))
-        for _ in range(4):
+        for _ in range(8):  # a call that others overtook is made again
             api.refuse()
         code, output = self.ended()
         self.assertEqual(code, 24, output)
         self.assertIn("answered 403", output)
+
+    def test_a_call_that_is_refused_when_the_newer_one_has_got_its_invocation_is_made_again(self):
+        api = self.start('''
+import threading
+together = threading.Barrier(2)
+def handler(event, context):
+    if event == "meet":
+        print("began", flush=True)
+        together.wait(10)
+    return event
+''')
+        api.give("one", 1)
+        api.answer("one")
+        api.wait_until_asked(2)
+        api.give("two", "meet")
+        self.assertIn(b"began", self.process.stdout.readline())
+        # The other call waited before that, and learns only now that it had lost its place.
+        api.refuse()
+        api.give("three", "meet")
+        self.assertEqual(api.answer("two"), ("response", "meet"))
+        self.assertEqual(api.answer("three"), ("response", "meet"))
 
     def test_without_another_thread_the_process_ends_and_says_so(self):
         api = self.start("""

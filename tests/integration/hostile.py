@@ -32,6 +32,9 @@ class HostileTest(WorkerTest):
         self.assertEqual(self.worker.invoke("good").json, "good")
         self.assertEqual(self.worker.request("GET", "/readyz").status, 200)
 
+    def pids(self, name):
+        return [each["pid"] for each in self.worker.sandboxes() if each["function"] == name]
+
     def ask(self, name, source, event=None, **options):
         """What a new function answers; it must answer."""
         self.worker.create_python(name, source, **options)

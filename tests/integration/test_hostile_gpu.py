@@ -142,9 +142,6 @@ class HostileGpuTest(HostileTest):
             return None  # it came while the device was going
         return None if "x-amz-function-error" in reply.headers or reply.status != 200 else reply.json["pid"]
 
-    def pids(self, name):
-        return [each["pid"] for each in self.worker.sandboxes() if each["function"] == name]
-
     def state(self):
         device, = json.loads(self.worker.request("GET", "/v1/devices").body)["devices"]
         return device["state"]
