@@ -1,15 +1,18 @@
 """OpenAI's own client, unmodified, against functions that speak its API: the example's server in a sandbox, behind a worker."""
 import asyncio
+import base64
+import hashlib
 import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 import urllib.request
 
 import openai
 
-from harness import PREFIX, Worker
+from harness import PREFIX, Worker, make_zip
 from tenants import TokenWorker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,11 +106,135 @@ class OpenaiTest(unittest.TestCase):
         with self.assertRaisesRegex(openai.BadRequestError, "names no model"):
             self.client.post("/chat/completions", cast_to=object, body={"messages": []})
         with self.assertRaises(openai.APIStatusError) as caught:
-            self.client.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "x" * (7 << 20)}])
-        self.assertEqual(caught.exception.status_code, 413)
-        with self.assertRaises(openai.APIStatusError) as caught:
             self.client.get("/chat/completions", cast_to=object)
         self.assertEqual(caught.exception.status_code, 405)
+
+
+# Says what it got: of a form its fields and the digests of its files, of JSON the digest of the whole.
+WHAT_CAME = """
+import base64, email, email.policy, hashlib, http.server, json, os
+
+def digest(data):
+    return [len(data), hashlib.sha256(data).hexdigest()]
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def body(self):
+        if "Content-Length" in self.headers:
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        pieces = []
+        while size := int(self.rfile.readline(), 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(pieces)
+
+    def do_POST(self):
+        body, kind = self.body(), self.headers["Content-Type"]
+        said = {"path": self.path}
+        if kind.startswith("multipart/"):
+            form = email.message_from_bytes(b"Content-Type: " + kind.encode() + b"\\r\\n\\r\\n" + body, policy=email.policy.HTTP)
+            for part in form.iter_parts():
+                data = part.get_payload(decode=True)
+                name = part.get_param("name", header="Content-Disposition")
+                said[name] = digest(data) if part.get_filename() else data.decode()
+        else:
+            said["body"] = digest(body)
+            said["model"] = json.loads(body)["model"]
+        if self.path == "/v1/audio/speech":
+            return self.answer("audio/mpeg", body[:3] * 1000)
+        text = json.dumps(said)
+        self.answer("application/json", json.dumps({"text": text, "data": [{"b64_json": base64.b64encode(text.encode()).decode()}],
+                                                    "created": 1, "id": "m", "model": "m", "results": []}).encode())
+
+    def do_GET(self):
+        if self.headers.get("Upgrade", "").lower() != "websocket":
+            return self.answer("text/plain", b"ready")
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        event = json.dumps({"type": "session.created", "event_id": "e", "session": {"type": "realtime", "model": self.path}}).encode()
+        self.wfile.write(bytes([0x81, len(event)]) + event)
+        self.close_connection = True
+
+    def answer(self, kind, body):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+
+
+class BodiesTest(unittest.TestCase):
+    """Of requests that are more than an event: forms, files, pictures and WebSockets."""
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = Worker(gpu="none")
+        cls.addClassCleanup(cls.worker.close)
+        cls.worker.create("ears", make_zip({"server.py": WHAT_CAME.replace("\\\\", "\\")}), handler="python3 server.py", memory=1024, timeout=60,
+                          tags={"lambent:kind": "http", "lambent:openai-models": "whisper", "lambent:http-readiness": "/"})
+        cls.client = client_of(cls.worker)
+        cls.addClassCleanup(cls.client.close)
+        cls.sound = os.urandom(9 << 20)
+
+    def digest(self, data):
+        return [len(data), hashlib.sha256(data).hexdigest()]
+
+    def test_speech_is_transcribed_by_the_function_of_its_model(self):
+        for make, path in ((self.client.audio.transcriptions.create, "/v1/audio/transcriptions"),
+                           (self.client.audio.translations.create, "/v1/audio/translations")):
+            said = json.loads(make(model="whisper", file=("a.wav", self.sound)).text)
+            self.assertEqual((said["path"], said["model"], said["file"]), (path, "whisper", self.digest(self.sound)))
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.audio.transcriptions.create(model="gpt", file=("a.wav", self.sound))
+        self.assertEqual(caught.exception.code, "model_not_found")
+
+    def test_a_file_may_come_before_the_name_of_the_model(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.sound)
+            file.flush()
+            done = subprocess.run(["curl", "-sS", self.worker.endpoint + "/v1/audio/transcriptions", "-F", f"file=@{file.name}",
+                                   "-F", "model=whisper"], capture_output=True, timeout=60)
+            said = json.loads(json.loads(done.stdout)["text"])
+            self.assertEqual(said["file"], self.digest(self.sound))
+            file.write(self.sound * 4)
+            file.flush()
+            done = subprocess.run(["curl", "-sS", self.worker.endpoint + "/v1/audio/transcriptions", "-F", f"file=@{file.name}",
+                                   "-F", "model=whisper", "-w", "%{http_code}"], capture_output=True, timeout=60)
+            self.assertTrue(done.stdout.endswith(b"413"), done.stdout)
+            self.assertIn(b"first 32 MiB", done.stdout)
+
+    def test_what_comes_behind_the_name_has_no_limit(self):
+        whole = self.sound * 5
+        said = json.loads(self.client.audio.transcriptions.create(model="whisper", file=("a.wav", whole)).text)
+        self.assertEqual(said["file"], self.digest(whole))
+
+    def test_pictures_and_speech(self):
+        answer = self.client.images.edit(model="whisper", image=[("a.png", self.sound), ("b.png", b"two")], prompt="more")
+        said = json.loads(base64.b64decode(answer.data[0].b64_json))
+        self.assertEqual((said["path"], said["prompt"], said["image[]"]), ("/v1/images/edits", "more", self.digest(b"two")))
+        self.assertEqual(json.loads(base64.b64decode(self.client.images.generate(model="whisper", prompt="x").data[0].b64_json))["path"],
+                         "/v1/images/generations")
+        self.assertEqual(len(self.client.audio.speech.create(model="whisper", voice="alloy", input="hello").read()), 3000)
+        self.assertEqual(self.client.moderations.create(model="whisper", input="x").results, [])
+
+    def test_a_chat_with_a_large_picture(self):
+        body = json.dumps({"messages": [{"role": "user", "content": "x" * (20 << 20)}], "model": "whisper"}).encode()
+        request = urllib.request.Request(self.worker.endpoint + "/v1/chat/completions", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            self.assertEqual(json.loads(json.loads(answer.read())["text"])["body"], self.digest(body))
+
+    def test_the_query_names_the_model_of_a_websocket(self):
+        with self.client.realtime.connect(model="whisper") as connection:
+            event = connection.recv()
+        self.assertEqual((event.type, event.session.model), ("session.created", "/v1/realtime?model=whisper"))
 
 
 class TokensTest(unittest.TestCase):

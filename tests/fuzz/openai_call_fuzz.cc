@@ -12,13 +12,20 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto model = frontend::openai_model_of(text);
-  if (model.ok()) {
-    CHECK(!model->empty(), "a model has a name");
-    CHECK(text.find("model") != std::string::npos || text.find('\\') != std::string::npos,
-          "what is found is there");
-  } else {
-    CHECK(model.error().code == ErrorCode::kInvalidArgument, "the client is to blame");
+  for (const char* type : {"application/json", "multipart/form-data; boundary=X"}) {
+    const auto model = frontend::openai_model_of(type, text, true);
+    const auto half = frontend::openai_model_of(type, text.substr(0, size / 2), false);
+    if (model.ok()) {
+      CHECK(model->has_value() && !(*model)->empty(), "a model has a name");
+      CHECK(text.find("model") != std::string::npos || text.find('\\') != std::string::npos,
+            "what is found is there");
+      CHECK(half.ok(), "what begins a body that is right is not refused");
+    } else {
+      CHECK(model.error().code == ErrorCode::kInvalidArgument, "the client is to blame");
+    }
+    if (half.ok() && half->has_value() && !(*half)->empty()) {
+      CHECK(model.ok() && **model == **half, "more of a body changes no model");
+    }
   }
   const http::Response refusal = frontend::no_such_openai_model(text);
   CHECK(nlohmann::json::accept(refusal.body), "an error is JSON whatever it tells");

@@ -2,6 +2,7 @@
 // any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "core/base/result.h"
 
 namespace lambent::http {
+
+// What the Content-Type of such a body begins with.
+constexpr std::string_view kMultipartForm = "multipart/form-data";
 
 struct Part {
   std::string name;
@@ -21,6 +25,13 @@ constexpr size_t kMostParts = 16;
 // Reads a body of the given Content-Type. INVALID_ARGUMENT for another type, and for a body that is
 // not whole. Transfer encodings of parts are not known, and other fields of them are passed over.
 Result<std::vector<Part>> parse_multipart(std::string_view content_type, std::string_view body);
+
+// The content of the first part with the name, in a body of which this has come; nothing while it
+// is not all there. INVALID_ARGUMENT for another type, for a body that is none of it, and once it
+// has ended without that part.
+Result<std::optional<std::string_view>> find_part(std::string_view content_type,
+                                                  std::string_view beginning,
+                                                  std::string_view name);
 
 struct MultipartBody {
   std::string content_type;

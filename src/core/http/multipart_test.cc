@@ -47,5 +47,30 @@ TEST(Multipart, RefusesMorePartsThanAreSentEver) {
   EXPECT_FALSE(parse_multipart(kType, make_multipart(parts, "XX").body).ok());
 }
 
+TEST(Multipart, APartIsFoundAsSoonAsItIsThere) {
+  const MultipartBody made =
+      make_multipart({{"file", std::string(300, 'x')}, {"model", "tiny"}, {"more", "y"}}, "XX");
+  const size_t needed = made.body.find("tiny") + 4 + std::string_view("\r\n--XX").size();
+  for (size_t size = 0; size <= made.body.size(); ++size) {
+    const auto found = find_part(kType, std::string_view(made.body).substr(0, size), "model");
+    ASSERT_TRUE(found.ok()) << size << to_string(found.error());
+    ASSERT_EQ(found->has_value(), size >= needed) << size;
+    EXPECT_EQ(found->value_or("tiny"), "tiny");
+  }
+  EXPECT_FALSE(find_part(kType, made.body, "other").ok()) << "it has ended without one";
+  EXPECT_FALSE(find_part(kType, "--XXno line", "model").ok());
+  EXPECT_FALSE(find_part("application/json", made.body, "model").ok());
+}
+
+TEST(Multipart, TheNameOfAFileIsNoName) {
+  const std::string body =
+      "--XX\r\nContent-Disposition: form-data; filename=\"a\\\"; name=model\"; "
+      "name=\"file\"\r\n\r\n"
+      "no\r\n--XX\r\nContent-Disposition: form-data; name=model\r\n\r\nyes\r\n--XX--\r\n";
+  const auto found = find_part(kType, body, "model");
+  ASSERT_TRUE(found.ok() && found->has_value());
+  EXPECT_EQ(**found, "yes");
+}
+
 }  // namespace
 }  // namespace lambent::http

@@ -6,9 +6,12 @@
 
 #include "core/domain/limits.h"
 #include "core/http/streamed_exchange.h"
+#include "edge/frontend/begun_exchange.h"
 
 namespace lambent::frontend {
 namespace {
+
+Error too_many() { return {ErrorCode::kUnavailable, "too many request bodies at once; try again"}; }
 
 // A request whose body arrives. Shared by the callbacks of its exchange.
 struct Arrival {
@@ -26,9 +29,7 @@ struct Arrival {
       return refuse({ErrorCode::kOutOfRange,
                      "the request body has more than " + to_string(limits::kEventBody)});
     }
-    if (*arriving + bytes.size() > limits::kArrivingEventBodies.count) {
-      return refuse({ErrorCode::kUnavailable, "too many request bodies at once; try again"});
-    }
+    if (*arriving + bytes.size() > limits::kArrivingEventBodies.count) return refuse(too_many());
     *arriving += bytes.size();
     request.body += bytes;
   }
@@ -87,6 +88,38 @@ void BodyCollector::collect(http::Request request, http::Responder responder,
   });
   stream->receive({.on_bytes = [arrival](std::string_view bytes) { arrival->take(bytes); },
                    .on_end = [arrival] { arrival->end(); }});
+}
+
+void BodyCollector::read_beginning(http::Request request, http::Responder responder,
+                                   std::function<http::Response(const Error&)> answer_of,
+                                   Look look) {
+  if (responder.stream() == nullptr || !has_body(request.headers)) {
+    return look(request.body, true)(std::move(request), std::move(responder));
+  }
+  const auto admits = [arriving = arriving_, answer_of = std::move(answer_of)](
+                          size_t so_far, size_t more) -> std::optional<http::Response> {
+    if (so_far + more > kMostBeginning.count) {
+      return answer_of({ErrorCode::kOutOfRange,
+                        "what says who gets this request is not within the "
+                        "first " +
+                            to_string(kMostBeginning) + " of its body"});
+    }
+    if (*arriving + more > limits::kArrivingEventBodies.count) return answer_of(too_many());
+    *arriving += more;
+    return std::nullopt;
+  };
+  const auto begun = std::make_shared<BegunExchange>(
+      std::move(responder), admits, [arriving = arriving_](size_t bytes) { *arriving -= bytes; });
+  request.body.clear();
+  // Shared because a std::function is copied.
+  const auto head = std::make_shared<http::Request>(std::move(request));
+  begun->read(
+      [its = begun.get(), head, look = std::move(look)](std::string_view beginning, bool is_whole) {
+        const Then decided = look(beginning, is_whole);
+        if (!decided) return false;
+        decided(std::move(*head), http::Responder(its->shared_from_this()));
+        return true;
+      });
 }
 
 }  // namespace lambent::frontend

@@ -1,11 +1,13 @@
-// BodyCollector: bodies of requests that stream, for those who want them whole. What arrives is
-// bounded, for one request and for all together. On the loop thread.
+// BodyCollector: bodies of requests that stream, for those who want them whole, or want to see how
+// they begin. What arrives is bounded, for one request and for all together. On the loop thread.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string_view>
 
+#include "core/domain/limits.h"
 #include "core/http/server.h"
 
 namespace lambent::frontend {
@@ -14,9 +16,14 @@ namespace lambent::frontend {
 // body that does not exist.
 bool has_body(const http::Headers& headers);
 
+// Of a body whose beginning says who gets it.
+inline constexpr Bytes kMostBeginning = Bytes::mib(32);
+
 class BodyCollector {
  public:
   using Then = std::function<void(http::Request, http::Responder)>;
+  // What becomes of a request with such a body; empty: too little of it is there.
+  using Look = std::function<Then(std::string_view beginning, bool is_whole)>;
 
   // `then` gets the request with its body, now or later; not if its client goes away meanwhile. A
   // body of more than limits::kEventBody is answered 413, and 503 is answered if all that arrive
@@ -24,8 +31,14 @@ class BodyCollector {
   void collect(http::Request request, http::Responder responder,
                std::function<http::Response(const Error&)> answer_of, Then then);
 
+  // Asks `look` as more of the body arrives, and at last with the whole. What it decides gets the
+  // request without its body, which its responder streams from the begin; with its body if that
+  // does not stream. 413 is answered if kMostBeginning is too little, and 503 as above.
+  void read_beginning(http::Request request, http::Responder responder,
+                      std::function<http::Response(const Error&)> answer_of, Look look);
+
  private:
-  // Shared with requests whose bodies still arrive, which may end after this.
+  // Shared with requests whose bodies are kept still, which may end after this.
   std::shared_ptr<size_t> arriving_ = std::make_shared<size_t>(0);
 };
 

@@ -205,7 +205,7 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
   call.is_anonymous = proof.is_anonymous;
   call.is_inference = target.protocol == Protocol::kInference;
   call.model_version = target.model_version;
-  const bool is_whole = proof.is_signed || target.protocol == Protocol::kOpenai;
+  const bool is_whole = proof.is_signed || !request.body.empty();
   call.has_body = !is_whole && (request.headers.contains("Transfer-Encoding") ||
                                 (request.headers.contains("Content-Length") &&
                                  request.headers.get("Content-Length") != "0"));

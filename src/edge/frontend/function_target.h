@@ -16,7 +16,7 @@ namespace lambent::frontend {
 enum class Protocol {
   kNone,       // its path names a function
   kInference,  // the Open Inference Protocol
-  kOpenai,     // OpenAI's API; its body came whole
+  kOpenai,     // OpenAI's API
 };
 
 // Of the Open Inference Protocol: a model's name follows, and perhaps its version after that.

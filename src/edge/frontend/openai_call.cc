@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/http/multipart.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -12,14 +13,29 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kOfModels[] = {"/v1/chat/completions", "/v1/completions",
-                                          "/v1/embeddings", "/v1/responses"};
+// With what vLLM and llama.cpp's server have beside OpenAI's own.
+constexpr std::string_view kOfModels[] = {"/v1/audio/speech",
+                                          "/v1/audio/transcriptions",
+                                          "/v1/audio/translations",
+                                          "/v1/chat/completions",
+                                          "/v1/completions",
+                                          "/v1/embeddings",
+                                          "/v1/images/edits",
+                                          "/v1/images/generations",
+                                          "/v1/images/variations",
+                                          "/v1/messages",
+                                          "/v1/messages/count_tokens",
+                                          "/v1/moderations",
+                                          "/v1/rerank",
+                                          "/v1/responses",
+                                          "/v1/score",
+                                          kOpenaiRealtime};
 
 // Looks for the text under "model" in the outermost object, and stops there.
 class ModelFinder final : public nlohmann::json_sax<json> {
  public:
   bool found = false;
-  bool is_broken = false;
+  std::optional<size_t> broken_at;  // so many bytes were read
   std::string model;
 
   bool null() override { return pass(); }
@@ -42,8 +58,8 @@ class ModelFinder final : public nlohmann::json_sax<json> {
   bool end_object() override { return leave(); }
   bool start_array(size_t) override { return depth_ > 0 && enter(); }
   bool end_array() override { return leave(); }
-  bool parse_error(size_t, const std::string&, const json::exception&) override {
-    is_broken = true;
+  bool parse_error(size_t position, const std::string&, const json::exception&) override {
+    broken_at = position;
     return false;
   }
 
@@ -97,15 +113,27 @@ bool is_openai_path(std::string_view path) {
   return is_list || is_for_openai_model(path);
 }
 
-Result<std::string> openai_model_of(std::string_view body) {
-  ModelFinder finder;
-  json::sax_parse(body, &finder);
-  if (finder.is_broken) return Error{ErrorCode::kInvalidArgument, "the body is no JSON"};
-  if (!finder.found || finder.model.empty()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "the body names no model: it is an object with the text 'model'"};
+Result<std::optional<std::string>> openai_model_of(std::string_view content_type,
+                                                   std::string_view beginning, bool is_whole) {
+  const Error no_model{ErrorCode::kInvalidArgument,
+                       "the body names no model: it is an object with the text 'model', or a form "
+                       "with such a part"};
+  if (http::same_name(content_type.substr(0, http::kMultipartForm.size()), http::kMultipartForm)) {
+    const auto part = http::find_part(content_type, beginning, "model");
+    if (!part.ok()) return part.error();
+    if (!part->has_value() && !is_whole) return std::optional<std::string>();
+    if (!part->has_value() || (*part)->empty()) return no_model;
+    return std::optional<std::string>(**part);
   }
-  return std::move(finder.model);
+  ModelFinder finder;
+  json::sax_parse(beginning, &finder);
+  if (finder.broken_at) {
+    // What is not whole breaks off where it ends.
+    if (!is_whole && *finder.broken_at >= beginning.size()) return std::optional<std::string>();
+    return Error{ErrorCode::kInvalidArgument, "the body is no JSON"};
+  }
+  if (!finder.found || finder.model.empty()) return no_model;
+  return std::optional(std::move(finder.model));
 }
 
 http::Response openai_error(int status, const std::string& message) {

@@ -10,12 +10,20 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
+constexpr std::string_view kJson = "application/json";
+
+// Of a whole body.
+std::string model_of(const std::string& body) {
+  const auto model = openai_model_of(kJson, body, true);
+  EXPECT_TRUE(model.ok()) << body.substr(0, 100);
+  return model.ok() ? model->value_or("nothing") : "";
+}
+
 TEST(OpenaiCallTest, TheModelIsTheTextInTheOutermostObject) {
-  EXPECT_EQ(*openai_model_of(R"({"model": "tiny"})"), "tiny");
-  EXPECT_EQ(*openai_model_of(R"({"messages": [{"model": "no"}], "n": 1, "model": "org/t\u00e4"})"),
+  EXPECT_EQ(model_of(R"({"model": "tiny"})"), "tiny");
+  EXPECT_EQ(model_of(R"({"messages": [{"model": "no"}], "n": 1, "model": "org/t\u00e4"})"),
             "org/tä");
-  EXPECT_EQ(*openai_model_of(R"({"model": "tiny", "what follows": is the program's to read)"),
-            "tiny");
+  EXPECT_EQ(model_of(R"({"model": "tiny", "what follows": is the program's to read)"), "tiny");
 }
 
 TEST(OpenaiCallTest, ABodyThatNamesNoneIsRefused) {
@@ -23,22 +31,48 @@ TEST(OpenaiCallTest, ABodyThatNamesNoneIsRefused) {
        {"", "{", "[]", "7", "\"model\"", R"(["model", "tiny"])", R"({"a": {"model": "tiny"}})",
         R"({"model": 7})", R"({"model": ["tiny"]})", R"({"model": {"model": "tiny"}})",
         R"({"model": ""})", R"([{"model": "tiny"}])", "{\"model\": \"\xff\"}"}) {
-    const auto model = openai_model_of(body);
-    ASSERT_FALSE(model.ok()) << body << " names " << *model;
+    const auto model = openai_model_of(kJson, body, true);
+    ASSERT_FALSE(model.ok()) << body;
     EXPECT_EQ(model.error().code, ErrorCode::kInvalidArgument);
   }
 }
 
+TEST(OpenaiCallTest, WhatHasComeOfABodySaysItsModelOrThatMoreIsNeeded) {
+  const std::string body =
+      R"({"messages": [{"content": "\u00e4 tr\u00fce 1.5e3"}, null, true, -2], "model": "tiny", "n": 1})";
+  const size_t needed = body.find("tiny\"") + 5;
+  for (size_t size = 0; size <= body.size(); ++size) {
+    const auto model = openai_model_of(kJson, body.substr(0, size), false);
+    ASSERT_TRUE(model.ok()) << body.substr(0, size);
+    ASSERT_EQ(model->has_value(), size >= needed) << body.substr(0, size);
+  }
+  EXPECT_FALSE(openai_model_of(kJson, "{]   ", false).ok()) << "nothing that follows mends it";
+  EXPECT_FALSE(openai_model_of(kJson, "[1, ", false).ok());
+}
+
+TEST(OpenaiCallTest, OfAFormItIsThePartOfThatName) {
+  const std::string type = "multipart/form-data; boundary=XX";
+  const std::string form =
+      "--XX\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ntiny\r\n--XX--\r\n";
+  EXPECT_EQ(**openai_model_of(type, form, true), "tiny");
+  EXPECT_FALSE(openai_model_of(type, form.substr(0, 60), false)->has_value());
+  EXPECT_FALSE(openai_model_of(type, form.substr(0, 60), true).ok());
+  EXPECT_FALSE(openai_model_of("multipart/form-data", form, true).ok());
+  EXPECT_FALSE(openai_model_of(kJson, form, true).ok());
+}
+
 TEST(OpenaiCallTest, NestingHasNoLimitAndNeedsNoStack) {
   std::string deep = R"({"messages": )" + std::string(500'000, '[');
-  EXPECT_FALSE(openai_model_of(deep).ok());
+  EXPECT_FALSE(openai_model_of(kJson, deep, true).ok());
   deep += std::string(500'000, ']') + R"(, "model": "tiny"})";
-  EXPECT_EQ(*openai_model_of(deep), "tiny");
+  EXPECT_EQ(model_of(deep), "tiny");
 }
 
 TEST(OpenaiCallTest, ItsPathsAreThoseOfTheApiAndNoneOfOurs) {
-  for (const char* path : {"/v1/models", "/v1/models/", "/v1/models/org/tiny",
-                           "/v1/chat/completions", "/v1/completions", "/v1/embeddings"}) {
+  for (const char* path :
+       {"/v1/models", "/v1/models/", "/v1/models/org/tiny", "/v1/chat/completions",
+        "/v1/completions", "/v1/embeddings", "/v1/audio/transcriptions", "/v1/images/edits",
+        "/v1/messages", "/v1/realtime", "/v1/rerank"}) {
     EXPECT_TRUE(is_openai_path(path)) << path;
   }
   for (const char* path :

@@ -29,17 +29,34 @@ json json_of(const ServedModel& model, const std::string& owner) {
 
 void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::Responder responder,
                             bool is_whole) {
-  if (!is_for_openai_model(http::path_of(request.target))) {
-    return responder.send(answer_about_models(caller, request));
+  const std::string_view path = http::path_of(request.target);
+  if (!is_for_openai_model(path)) return responder.send(answer_about_models(caller, request));
+  if (path == kOpenaiRealtime) {
+    if (request.method != "GET") return responder.send(wrong_method("GET"));
+    const std::string model = http::query_value(http::query_of(request.target), "model");
+    if (model.empty()) {
+      return responder.send(openai_error(400, "the query names no model: ?model=NAME"));
+    }
+    return pass_on(caller, model, std::move(request), std::move(responder));
   }
   if (request.method != "POST") return responder.send(wrong_method("POST"));
-  if (is_whole) return pass_on(caller, std::move(request), std::move(responder));
-  uses_.bodies.collect(
+  const auto look = [this, caller, type = std::string(request.headers.get("Content-Type"))](
+                        std::string_view beginning, bool is_all) -> BodyCollector::Then {
+    auto model = openai_model_of(type, beginning, is_all);
+    if (!model.ok()) {
+      return [error = model.error()](const http::Request&, http::Responder refused) {
+        refused.send(openai_error(error));
+      };
+    }
+    if (!*model) return nullptr;
+    return [this, caller, name = **std::move(model)](http::Request its, http::Responder answering) {
+      pass_on(caller, name, std::move(its), std::move(answering));
+    };
+  };
+  if (is_whole) return look(request.body, true)(std::move(request), std::move(responder));
+  uses_.bodies.read_beginning(
       std::move(request), std::move(responder),
-      [](const Error& error) { return openai_error(error); },
-      [this, caller](http::Request whole, http::Responder answering) {
-        pass_on(caller, std::move(whole), std::move(answering));
-      });
+      [](const Error& error) { return openai_error(error); }, look);
 }
 
 http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
@@ -64,13 +81,13 @@ http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
   return no_such_openai_model(name);
 }
 
-void OpenaiFrontend::pass_on(const Caller& caller, http::Request request,
+void OpenaiFrontend::pass_on(const Caller& caller, const std::string& model, http::Request request,
                              http::Responder responder) {
-  const auto model = openai_model_of(request.body);
-  if (!model.ok()) return responder.send(openai_error(model.error()));
-  auto function = models_.function_for(caller.tenant, *model);
-  if (!function) return responder.send(no_such_openai_model(*model));
-  request.headers.set("Content-Length", std::to_string(request.body.size()));
+  auto function = models_.function_for(caller.tenant, model);
+  if (!function) return responder.send(no_such_openai_model(model));
+  if (!request.body.empty()) {
+    request.headers.set("Content-Length", std::to_string(request.body.size()));
+  }
   FunctionTarget target{.name = *std::move(function),
                         .target = request.target,
                         .prefix = "",

@@ -32,8 +32,9 @@ class OpenaiFrontend {
 
  private:
   http::Response answer_about_models(const Caller& caller, const http::Request& request) const;
-  // To the function that serves the model which its body names.
-  void pass_on(const Caller& caller, http::Request request, http::Responder responder);
+  // To the function that serves the model.
+  void pass_on(const Caller& caller, const std::string& model, http::Request request,
+               http::Responder responder);
 
   const Dependencies uses_;
   ModelDirectory models_;

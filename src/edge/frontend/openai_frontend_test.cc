@@ -30,17 +30,35 @@ class OpenaiFrontendTest : public testing::Test {
   }
   // Its body arrives in two pieces.
   std::shared_ptr<StreamClient> post(const std::string& body,
-                                     const std::string& path = "/v1/chat/completions?x=1") {
-    auto client = std::make_shared<StreamClient>();
-    frontend.handle({.tenant = kDefaultTenant},
-                    request_of("POST", path, "", {{"Transfer-Encoding", "chunked"}}),
-                    http::Responder(std::make_shared<StreamExchange>(client)), false);
+                                     const std::string& path = "/v1/chat/completions?x=1",
+                                     const std::string& type = "application/json") {
+    auto client = begin(path, type);
     if (!client->sink.on_bytes) return client;
     const auto sink = client->sink;
     sink.on_bytes(body.substr(0, body.size() / 2));
     if (!client->finished) sink.on_bytes(body.substr(body.size() / 2));
     if (!client->finished) sink.on_end();
     return client;
+  }
+  std::shared_ptr<StreamClient> begin(const std::string& path, const std::string& type) {
+    auto client = std::make_shared<StreamClient>();
+    frontend.handle(
+        {.tenant = kDefaultTenant},
+        request_of("POST", path, "", {{"Transfer-Encoding", "chunked"}, {"Content-Type", type}}),
+        http::Responder(std::make_shared<StreamExchange>(client)), false);
+    return client;
+  }
+  // What the function gets of the last request, once it asks for it.
+  struct Received {
+    std::string body;
+    bool has_ended = false;
+  };
+  std::shared_ptr<Received> receive() {
+    auto received = std::make_shared<Received>();
+    relays.calls.back().responder.stream()->receive(
+        {.on_bytes = [received](std::string_view bytes) { received->body += bytes; },
+         .on_end = [received] { received->has_ended = true; }});
+    return received;
   }
   std::string function_of_next(const std::string& model) {
     const size_t before = relays.calls.size();
@@ -77,11 +95,87 @@ TEST_F(OpenaiFrontendTest, TheFunctionThatServesTheModelGetsTheRequestWhole) {
   EXPECT_EQ(call.function.name, "chat");
   EXPECT_EQ(call.head.method, "POST");
   EXPECT_EQ(call.head.target, "/v1/chat/completions?x=1");
-  EXPECT_EQ(call.head.body, body);
-  EXPECT_EQ(call.head.headers.get("Content-Length"), std::to_string(body.size()));
   EXPECT_FALSE(call.head.headers.contains("Transfer-Encoding"));
-  EXPECT_FALSE(call.has_body) << "nothing more of it comes";
+  EXPECT_TRUE(call.has_body);
   EXPECT_FALSE(call.to_handler);
+  const auto received = receive();
+  EXPECT_EQ(received->body, body);
+  EXPECT_TRUE(received->has_ended);
+}
+
+TEST_F(OpenaiFrontendTest, TheFunctionGetsAFormAsSoonAsItsModelIsThere) {
+  const auto client = begin("/v1/audio/transcriptions", "multipart/form-data; boundary=XX");
+  const auto sink = client->sink;
+  const std::string fields =
+      "--XX\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ntiny\r\n--XX\r\n";
+  sink.on_bytes(fields.substr(0, 30));
+  EXPECT_THAT(relays.calls, IsEmpty());
+  sink.on_bytes(fields.substr(30));  // twice as much has come
+  ASSERT_EQ(relays.calls.size(), 1u);
+  EXPECT_TRUE(client->held) << "nothing more is read until the function takes it";
+  const auto received = receive();
+  EXPECT_FALSE(client->held);
+  EXPECT_EQ(received->body, fields);
+  const std::string file(1 << 20, 'x');
+  sink.on_bytes(file);
+  EXPECT_EQ(received->body, fields + file);
+  http::StreamedExchange& stream = *relays.calls.back().responder.stream();
+  stream.hold(true);
+  EXPECT_TRUE(client->held);
+  sink.on_bytes("late");
+  EXPECT_EQ(received->body.size(), fields.size() + file.size());
+  sink.on_end();
+  stream.hold(false);
+  EXPECT_EQ(received->body, fields + file + "late");
+  EXPECT_TRUE(received->has_ended);
+}
+
+TEST_F(OpenaiFrontendTest, AModelBehindALargeFileIsFoundAndOneTooFarBehindIsRefused) {
+  const std::string file =
+      "--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n";
+  const std::string model =
+      "\r\n--XX\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ntiny\r\n--XX--\r\n";
+  const std::string type = "multipart/form-data; boundary=XX";
+  const std::string fits = file + std::string(8 << 20, '\r') + model;
+  post(fits, "/v1/audio/translations", type);
+  ASSERT_EQ(relays.calls.size(), 1u);
+  EXPECT_EQ(receive()->body, fits);
+  const auto client = begin("/v1/audio/translations", type);
+  const auto sink = client->sink;
+  const std::string piece(1 << 20, 'x');
+  sink.on_bytes(file);
+  for (uint64_t sent = 0; sent < kMostBeginning.count && !client->finished; sent += 1 << 20) {
+    sink.on_bytes(piece);
+  }
+  ASSERT_TRUE(client->finished);
+  EXPECT_EQ(client->response->status, 413);
+  EXPECT_EQ(relays.calls.size(), 1u);
+}
+
+TEST_F(OpenaiFrontendTest, AClientThatLeavesBeforeItsModelIsThereLeavesNothing) {
+  auto client = begin("/v1/responses", "application/json");
+  const auto sink = client->sink;
+  sink.on_bytes(R"({"input": "x", )");
+  client->disconnect();
+  EXPECT_TRUE(client->abandoned);
+  sink.on_bytes(R"("model": "tiny"})");
+  EXPECT_THAT(relays.calls, IsEmpty());
+}
+
+TEST_F(OpenaiFrontendTest, TheQueryNamesTheModelOfAWebSocket) {
+  const auto ask = [this](const std::string& target) {
+    auto client = std::make_shared<StreamClient>();
+    frontend.handle(
+        {.tenant = kDefaultTenant},
+        request_of("GET", target, "", {{"Connection", "Upgrade"}, {"Upgrade", "websocket"}}),
+        http::Responder(std::make_shared<StreamExchange>(client)), false);
+    return client;
+  };
+  ask("/v1/realtime?model=org%2Flarge");
+  ASSERT_EQ(relays.calls.size(), 1u);
+  EXPECT_EQ(relays.calls.back().upgrade, "websocket");
+  EXPECT_EQ(relays.calls.back().head.target, "/v1/realtime?model=org%2Flarge");
+  EXPECT_EQ(ask("/v1/realtime")->response->status, 400);
 }
 
 TEST_F(OpenaiFrontendTest, WhatNoFunctionServesIsNotFound) {
@@ -89,7 +183,7 @@ TEST_F(OpenaiFrontendTest, WhatNoFunctionServesIsNotFound) {
   EXPECT_EQ(client->response->status, 404);
   EXPECT_EQ(json::parse(client->body)["error"]["code"], "model_not_found");
   EXPECT_EQ(post("what is this?")->response->status, 400);
-  EXPECT_EQ(post(std::string(limits::kEventBody.count + 1, ' '))->response->status, 413);
+  EXPECT_EQ(post(std::string(kMostBeginning.count + 1, ' '))->response->status, 413);
   EXPECT_EQ(get("/v1/completions").status, 405);
   EXPECT_THAT(relays.calls, IsEmpty());
 }

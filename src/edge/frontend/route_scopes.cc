@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "edge/frontend/lambda_route.h"
+#include "edge/frontend/openai_call.h"
 
 namespace lambent::frontend {
 namespace {
@@ -91,10 +92,6 @@ constexpr Route kRoutes[] = {
     {"", "v2/cudasharedmemory/**", reads(kInvokers)},
     {"GET", "v1/models", reads(kAnyone)},
     {"GET", "v1/models/**", reads(kAnyone)},
-    {"POST", "v1/chat/completions", reads(kInvokers)},
-    {"POST", "v1/completions", reads(kInvokers)},
-    {"POST", "v1/embeddings", reads(kInvokers)},
-    {"POST", "v1/responses", reads(kInvokers)},
     {"", "metrics", reads()},
     {"", "v1/version", reads(kAnyone)},
     {"", "v1/whoami", reads(kAnyone)},
@@ -173,6 +170,7 @@ bool matches(std::string_view pattern, std::string_view path) {
 
 RouteScopes scopes_of(std::string_view method, std::string_view path) {
   if (is_lambda_path(path)) return scopes_of_lambda(method, path);
+  if (is_for_openai_model(path)) return reads(kInvokers);
   if (!path.empty()) path.remove_prefix(1);
   const auto* const route =
       std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& each) {

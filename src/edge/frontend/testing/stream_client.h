@@ -20,6 +20,7 @@ struct StreamClient {
   bool finished = false;
   bool abandoned = false;
   bool has_room = true;
+  bool held = false;
   http::StreamedExchange::Sink sink;
   std::function<void()> room;
   std::function<void()> disconnect;
@@ -42,7 +43,7 @@ class StreamExchange final : public http::Responder::Exchange, public http::Stre
   http::StreamedExchange* stream() override { return this; }
   void abandon() override { client_->abandoned = !client_->finished; }
   void receive(Sink sink) override { client_->sink = std::move(sink); }
-  void hold(bool) override {}
+  void hold(bool held) override { client_->held = held; }
   void start(http::Response head, std::optional<uint64_t>) override {
     client_->response = std::move(head);
   }
