@@ -190,7 +190,7 @@ class ReferenceTest(unittest.TestCase):
         for verb, subs in below.items():
             self.assertEqual(subs, set(help_text.subcommands_of(verb)), verb)
 
-    def test_lambda_md_has_every_tag_that_the_worker_takes_and_no_other(self):
+    def test_tags_md_has_every_tag_that_the_worker_takes_and_no_other(self):
         # Of each field: its role, column, key and tag.
         fields = r'visit\(\s*\{k\w+,\s*"[^"]+",\s*(?:k\w+|"[^"]+"),\s*"([a-z-]+)"'
         domain = REPOSITORY / "src/core/domain"
@@ -198,7 +198,7 @@ class ReferenceTest(unittest.TestCase):
         # Tags that are no field: they stay with the function's own.
         for header in domain.glob("*.h"):
             taken += re.findall(r'k\w+Tag = "lambent:([a-z-]+)"', header.read_text())
-        told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/guides/lambda.md").read_text(), re.MULTILINE)
+        told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/reference/tags.md").read_text(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(taken))
 
     def test_every_verb_below_another_is_on_some_page(self):
