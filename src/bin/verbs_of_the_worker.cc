@@ -136,7 +136,9 @@ void add_why(Shell& shell) {
       "where an invocation's time went, and what it waited for: of pipelines and workflows from "
       "the worker, which remembers the last of them; of all others from its journal",
       "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
-  verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
+  verb->add_option("INVOCATION", *invocation,
+                   "its id, as 'lambent invoke' prints it; or a function: the slowest of its last")
+      ->required();
   verb->add_option("--journal", *journal,
                    "instead of the worker's own: the journal's folder, or one segment of it");
   verb->callback([&shell, invocation, journal] {
