@@ -75,10 +75,10 @@ def _missing(error: LambentError, name: str) -> LambentError:
                                  "or app.deploy()")
 
 
-def _patiently(begin: Callable[[str | None], _T], patience: float) -> _T:
-    """begin(), and again where the worker refused it and said when it may come again, for `patience` seconds. Nothing has run then. From the
+def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
+    """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
     second time on a key says that it is the same request, for which the worker keeps a place."""
-    until, key = time.monotonic() + patience, None
+    until, key = time.monotonic() + retry_for, None
     while True:
         try:
             return begin(key)
@@ -90,11 +90,11 @@ def _patiently(begin: Callable[[str | None], _T], patience: float) -> _T:
         time.sleep(max(wait, 0.01) * random.uniform(1, 1.25))  # many who were refused at once do not come at once
 
 
-def call(client: Any, name: str, method: str, args: Any, kwargs: Any, patience: float = 0) -> Any:
+def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:
     needs: list[Any] = []
     payload = _payload(client, method, args, kwargs, needs)
     try:
-        answer = _patiently(lambda key: client.invoke(name, payload, needs, key), patience)
+        answer = _retried(lambda key: client.invoke(name, payload, needs, key), retry_for)
     except FunctionError as error:
         raise_remote(error)
     except LambentError as error:
@@ -104,7 +104,7 @@ def call(client: Any, name: str, method: str, args: Any, kwargs: Any, patience: 
     return _value(client, answer)
 
 
-def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, patience: float = 0) -> Iterator[Any]:
+def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Iterator[Any]:
     """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
     needs: list[Any] = []
     payload = _payload(client, method, args, kwargs, needs, stream=True)
@@ -116,7 +116,7 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, patience
         return [next(chunks, b"")]  # it was taken, or this raises
 
     try:
-        yield from app_streams.received(itertools.chain(_patiently(begin, patience), chunks), raise_remote)
+        yield from app_streams.received(itertools.chain(_retried(begin, retry_for), chunks), raise_remote)
     except FunctionError:
         raise
     except LambentError as error:

@@ -241,12 +241,12 @@ class CallsTest(unittest.TestCase):
             self.assertEqual(second, third)
             self.assertRegex(second, "^[0-9a-f-]{36}$")
 
-    def test_what_is_refused_for_good_or_for_longer_than_patience_is_raised(self):
-        for refusals, patience in (([None], 5), ([0.01], 0), ([0.01, 60], 5)):
+    def test_what_is_refused_for_good_or_for_longer_than_retries_take_is_raised(self):
+        for refusals, retry_for in (([None], 5), ([0.01], 0), ([0.01, 60], 5)):
             client = Handled()
             client.refusals = list(refusals)
             with self.assertRaisesRegex(LambentError, "too much waits"):
-                app_calls.call(client, "twice", "", (4,), {}, patience)
+                app_calls.call(client, "twice", "", (4,), {}, retry_for)
             self.assertEqual(len(client.keys), len(refusals))
 
     def test_a_function_that_is_not_deployed_is_told_how_to_deploy(self):
@@ -483,7 +483,7 @@ class WatchTest(unittest.TestCase):
 
     def test_whole_lines_that_are_printed_from_now_on_are_shown(self):
         self.watch.look()
-        self.log += b"one\ntw"
+        self.log += b"START RequestId: 0e6c Version: $LATEST\none\nEND RequestId: 0e6c\ntw"
         self.watch.look()
         self.log += b"o\n"
         self.watch.look()

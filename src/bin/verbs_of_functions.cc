@@ -207,10 +207,8 @@ void add_init(Shell& shell) {
       ->capture_default_str();
   verb->add_option(
           "--kind,--runtime", options->kind,
-          "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph of "
-          "kernels), workflow, pipeline, http (a program that listens) or app (functions of a "
-          "Python "
-          "file, by lambent.App)")
+          "python, cuda, native (C++), kernel (a graph of kernels), workflow, pipeline, http (a "
+          "program that listens) or app (a Python file with lambent.App)")
       ->capture_default_str();
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const cli::Destination& destination) {
