@@ -54,7 +54,7 @@ void add_programs(Shell& shell) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions",
-       {"init", "deploy", "run", "dev", "invoke", "result", "invocations", "cancel", "logs", "ls",
+       {"init", "deploy", "run", "dev", "invoke", "result", "invocations", "cancel", "why", "logs", "ls",
         "describe", "schedules", "rm", "objects", "volumes"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
@@ -62,10 +62,15 @@ void group_verbs(CLI::App& app) {
         "version", "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
-      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
+      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
-    for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
+    for (const char* verb : verbs) {
+      // Help lists them as they were added.
+      const CLI::App_p moved = app.get_subcommand_ptr(verb);
+      app.remove_subcommand(moved.get());
+      app.add_subcommand(moved)->group(group);
+    }
   }
 }
 

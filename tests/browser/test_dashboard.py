@@ -196,6 +196,8 @@ class DashboardTest(BrowserTest):
             page.wait_for_timeout(700)
             self.assert_fits(page)
             self.assert_accessible(page)
+            heights = page.evaluate("() => [...document.querySelectorAll('.filters input')].map(each => each.offsetHeight)")
+            self.assertTrue(all(height < 60 for height in heights), (route, heights))
         page.get_by_role("button", name="Auto").click()
         self.assertNotEqual(page.evaluate(background), dark)
         page.reload()
