@@ -18,6 +18,18 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
+TEST_F(Verbs, LsTellsHandlersByTheirRuntimeAndAllOthersByWhatTheyAre) {
+  transport.answer(response(200, R"({"functions":[
+      {"name":"a","kind":"handler","runtime":"python3","handler":"app.handler"},
+      {"name":"b","kind":"http","runtime":"python3","handler":"python3 server.py"},
+      {"name":"c","kind":"http","runtime":"python3","handler":"lambent-model-server model.onnx"},
+      {"name":"d","kind":"workflow","runtime":"provided.al2023","handler":"workflow.json"}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  for (const char* row : {"a     python3", "b     http", "c     model", "d     workflow"}) {
+    EXPECT_THAT(out.str(), HasSubstr(row));
+  }
+}
+
 TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
   transport.answer(response(200, R"({"functions":[
       {"name":"hello","runtime":"python3","revision":2,"gpu_memory_bytes":536870912,
