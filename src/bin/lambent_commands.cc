@@ -54,8 +54,8 @@ void add_programs(Shell& shell) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions",
-       {"init", "deploy", "run", "dev", "invoke", "result", "invocations", "cancel", "why", "logs", "ls",
-        "describe", "schedules", "rm", "objects", "volumes"}},
+       {"init", "deploy", "run", "dev", "invoke", "result", "invocations", "cancel", "why", "logs",
+        "ls", "describe", "schedules", "rm", "objects", "volumes"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
        {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "cluster", "doctor", "config",
