@@ -1,4 +1,4 @@
-"""Functions of a Python file: python3 -m lambent run shop.py::price 3 --quantity 10"""
+"""Functions of a Python file: lambent run shop.py::price 3 --quantity 10"""
 import lambent
 
 app = lambent.App("shop")

@@ -1,4 +1,4 @@
-"""10,000 items through a function, many at once: python3 -m lambent run batch.py::summarise 1 2 3, or python3 batch.py"""
+"""10,000 items through a function, many at once: lambent run batch.py::summarise 1 2 3, or python3 batch.py"""
 import sys
 import time
 

@@ -1,4 +1,5 @@
-"""python3 -m lambent deploy FILE | dev FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...]: apps from the shell."""
+"""Apps from the shell: lambent deploy FILE | dev FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...], or python3 -m lambent with the
+same words. LAMBENT_PROGRAM is how the user called it."""
 from __future__ import annotations
 
 import argparse
@@ -7,14 +8,29 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 from .app import App, Function
 from .app_calls import RemoteTraceback
-from .app_watch import NO_WORKER, dev
-from .errors import LambentError
+from .app_watch import dev
+from .errors import CODES, FunctionError, LambentError
+
+
+class LoadError(Exception):
+    """The file could not be imported; the text tells where in it."""
+
+
+def load_error_of(error: Exception, path: str) -> LoadError:
+    own = error.__traceback__
+    while own is not None and os.path.abspath(own.tb_frame.f_code.co_filename) != os.path.abspath(path):
+        own = own.tb_next  # what called it is ours, and tells the user nothing
+    text = "".join(traceback.TracebackException(type(error), error, own).format())
+    if isinstance(error, ModuleNotFoundError):
+        text += "lambent: this command imports the file too: install %s here, or import it inside of the functions that use it\n" % error.name
+    return LoadError(text)
 
 
 def load(path: str) -> ModuleType:
@@ -29,14 +45,20 @@ def load(path: str) -> ModuleType:
         raise LambentError("%r is no Python file" % path, "INVALID_ARGUMENT")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except LambentError:
+        raise
+    except Exception as error:
+        raise load_error_of(error, path) from error
     return module
 
 
 def app_in(module: ModuleType, path: str) -> App:
     apps = [value for value in vars(module).values() if isinstance(value, App)]
     if len(apps) != 1:
-        raise LambentError("%s has %d apps; it needs one, app = lambent.App(NAME)" % (path, len(apps)), "INVALID_ARGUMENT")
+        hint = "" if apps else "; a handler is deployed by its folder, which has a lambent.toml ('lambent init NAME' writes one)"
+        raise LambentError("%s has %d apps; it needs one, app = lambent.App(NAME)%s" % (path, len(apps), hint), "INVALID_ARGUMENT")
     return apps[0]
 
 
@@ -79,6 +101,8 @@ def deploy(path: str) -> None:
 
 def run(place: str, words: Iterable[str]) -> None:
     path, colons, name = place.partition("::")
+    if not colons and not path.endswith(".py"):
+        raise LambentError("%r is no FILE.py::FUNCTION; a function that is deployed is called by 'lambent invoke %s'" % (place, place), "INVALID_ARGUMENT")
     module = load(path)
     app = app_in(module, path)
     found = app.functions.get(name.partition(".")[0]) if colons else None
@@ -97,16 +121,46 @@ def run(place: str, words: Iterable[str]) -> None:
             print(answer, flush=True)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python3 -m lambent", description="Deploys the functions of an app, and runs them.")
+def choose_worker(options: argparse.Namespace) -> None:
+    """Into the environment, which every client reads, also those of the processes that are started from here."""
+    if options.endpoint and options.context:
+        raise LambentError("--context and --endpoint both say which worker is asked: give one of them", "INVALID_ARGUMENT")
+    if options.endpoint:
+        os.environ.pop("LAMBENT_CONTEXT", None)  # it would go before the endpoint
+        os.environ["LAMBENT_ENDPOINT"] = options.endpoint
+    if options.context:
+        os.environ["LAMBENT_CONTEXT"] = options.context
+
+
+def exit_code_of(error: Exception) -> int:
+    """As the command has them: 1 for what the function did, else the code's number and ten."""
+    if not isinstance(error, LambentError) or isinstance(error, FunctionError) or isinstance(error.__cause__, RemoteTraceback):
+        return 1
+    return 10 + CODES.index(error.code)
+
+
+def parser_of_verbs() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=os.environ.get("LAMBENT_PROGRAM") or "python3 -m lambent",
+                                     description="Deploys the functions of an app (lambent.App), and calls them.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("deploy", help="deploy an app's functions").add_argument("file")
-    verbs.add_parser("dev", help="deploy whenever a file beside the app changes, and show what its functions print").add_argument("file")
-    runs = verbs.add_parser("run", help="deploy, call one function and print what it returns")
-    runs.add_argument("place", metavar="FILE::FUNCTION")
-    runs.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
-    options = parser.parse_args()
+    for verb, what in (("deploy", "deploy the functions of a Python file"),
+                       ("dev", "deploy a Python file again whenever a file beside it changes, and show what its functions print"),
+                       ("run", "deploy a Python file, call one of its functions and print what it returns")):
+        below = verbs.add_parser(verb, help=what, description=what[0].upper() + what[1:] + ".")
+        below.add_argument("--endpoint", metavar="URL", help="the worker: http://HOST:PORT, https://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)")
+        below.add_argument("--context", metavar="NAME", help="a worker that 'lambent config' has named (or LAMBENT_CONTEXT)")
+        if verb == "run":
+            below.add_argument("place", metavar="FILE::FUNCTION", help="the file with app = lambent.App(NAME), and a function or CLASS.METHOD of it")
+            below.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
+        else:
+            below.add_argument("file", metavar="FILE", help="the file with app = lambent.App(NAME)")
+    return parser
+
+
+def main() -> int:
+    options = parser_of_verbs().parse_args()
     try:
+        choose_worker(options)
         if options.verb == "run":
             run(options.place, options.words)
         else:
@@ -114,11 +168,13 @@ def main() -> int:
     except Exception as error:
         if isinstance(error.__cause__, RemoteTraceback):  # the function's: where it was called here tells nothing
             sys.stderr.write("lambent: %s failed\n%s\n" % (options.place, error.__cause__.text))
+        elif isinstance(error, LoadError):
+            sys.stderr.write(str(error))
         elif isinstance(error, LambentError):
             sys.stderr.write("lambent: %s\n" % error)
         else:
             raise
-        return NO_WORKER if isinstance(error, LambentError) and error.code == "UNAVAILABLE" else 1
+        return exit_code_of(error)
     return 0
 
 

@@ -4,8 +4,12 @@ import sys
 
 
 def main() -> None:
+    if sys.argv[1:2] in (["run"], ["dev"]):  # by the Python that has the wheel, and so what the user's file imports
+        os.environ["LAMBENT_PROGRAM"] = "lambent"
+        from .__main__ import main as app_verbs
+        sys.exit(app_verbs())
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_server", "bin", "lambent")
     if not os.path.exists(program):
         sys.exit("lambent: this wheel has the Python client only; the programs are in the wheels for Linux on x86-64 with glibc 2.34 or newer, "
-                 "and in the packages (docs/get-started/install.md). Apps are deployed by 'python3 -m lambent'")
+                 "and in the packages (docs/get-started/install.md). Apps are deployed by 'python3 -m lambent deploy'")
     os.execv(program, [program, *sys.argv[1:]])

@@ -97,18 +97,18 @@ class Function(Generic[P, R]):
 
     def remote(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs it on the worker and waits for its answer. Raises what it raised, with the remote traceback as its cause."""
-        return _calls.call(self._app.client, self.name, self._method, args, kwargs)  # type: ignore[no-any-return]
+        return _calls.call(self._app.client, self.name, self._method, args, kwargs, self._app.retry_for)  # type: ignore[no-any-return]
 
     def remote_gen(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs a generator on the worker: its items, each as soon as it is there. Raises what it raises, in the place where it does.
         Closing the generator ends the call."""
-        return _calls.stream(self._app.client, self.name, self._method, args, kwargs)  # type: ignore[no-any-return]
+        return _calls.stream(self._app.client, self.name, self._method, args, kwargs, self._app.retry_for)  # type: ignore[no-any-return]
 
     async def remote_gen_async(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
         """As remote_gen(), for `async for`."""
         left: Any = object()
         # Its thread waits; clients are one for each thread, and the stream has a connection of its own.
-        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs)
+        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs, self._app.retry_for)
         wait = asyncio.get_running_loop().run_in_executor
         try:
             while (item := await wait(self._app.pool, next, items, left)) is not left:
@@ -194,13 +194,15 @@ class Instance:
 
 class App:
     """`name`: what the names of its functions begin with. `include`: files and folders, beside the file of the app, that go with
-    its code; "*.py" for all modules there. `endpoint`, `token`, `tenant` and `context` are those of lambent.client.Client."""
+    its code; "*.py" for all modules there. `endpoint`, `token`, `tenant` and `context` are those of lambent.client.Client. `retry_for`:
+    for how many seconds a call that the worker refuses, because too much waits, is sent again when the worker says so; 0: it is not."""
 
     def __init__(self, name: str, include: Sequence[str] = (), endpoint: str | None = None, token: str | None = None,
-                 tenant: str | None = None, context: str | None = None) -> None:
+                 tenant: str | None = None, context: str | None = None, retry_for: float = 600) -> None:
         if not re.fullmatch("[A-Za-z0-9_-]{1,40}", name):
             raise ValueError(f"the app's name {name!r} is no 1 to 40 letters, digits, '-' and '_'")
         self.name, self.include = name, tuple(include)
+        self.retry_for = retry_for
         self.identity = {"endpoint": endpoint, "token": token, "tenant": tenant, "context": context}
         self._clients = threading.local()
         self._module = ""  # of its functions

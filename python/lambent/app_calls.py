@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import base64
 import importlib
+import itertools
 import json
 import pickle
+import random
 import sys
 import threading
+import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from . import app_pickles, app_streams, objects
 from .errors import FunctionError, LambentError, error_of
 
+_T = TypeVar("_T")
 _KEY = "lambent.call"
 _MOST_INLINE = 4 << 20  # bytes of a pickle; an invocation's payload has at most 6 MiB
 _MOST_EXCEPTION = 48 << 10
@@ -66,15 +71,30 @@ def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any],
 def _missing(error: LambentError, name: str) -> LambentError:
     if error.code != "NOT_FOUND":
         return error
-    return error_of("NOT_FOUND", f"there is no function {name!r} on the worker: deploy its app first, by 'python3 -m lambent "
-                                 "deploy FILE' or app.deploy()")
+    return error_of("NOT_FOUND", f"there is no function {name!r} on the worker: deploy its app first, by 'lambent deploy FILE' "
+                                 "or app.deploy()")
 
 
-def call(client: Any, name: str, method: str, args: Any, kwargs: Any) -> Any:
+def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
+    """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
+    second time on a key says that it is the same request, for which the worker keeps a place."""
+    until, key = time.monotonic() + retry_for, None
+    while True:
+        try:
+            return begin(key)
+        except LambentError as error:
+            wait = error.retry_after
+            if wait is None or time.monotonic() + wait > until:
+                raise
+        key = key or str(uuid.uuid4())
+        time.sleep(max(wait, 0.01) * random.uniform(1, 1.25))  # many who were refused at once do not come at once
+
+
+def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:
     needs: list[Any] = []
     payload = _payload(client, method, args, kwargs, needs)
     try:
-        answer = client.invoke(name, payload, needs)
+        answer = _retried(lambda key: client.invoke(name, payload, needs, key), retry_for)
     except FunctionError as error:
         raise_remote(error)
     except LambentError as error:
@@ -84,18 +104,26 @@ def call(client: Any, name: str, method: str, args: Any, kwargs: Any) -> Any:
     return _value(client, answer)
 
 
-def stream(client: Any, name: str, method: str, args: Any, kwargs: Any) -> Iterator[Any]:
+def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Iterator[Any]:
     """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
     needs: list[Any] = []
-    chunks = client.stream(name, _payload(client, method, args, kwargs, needs, stream=True), needs)
+    payload = _payload(client, method, args, kwargs, needs, stream=True)
+    chunks: Any = iter(())
+
+    def begin(key: str | None) -> list[bytes]:
+        nonlocal chunks
+        chunks = client.stream(name, payload, needs, key)
+        return [next(chunks, b"")]  # it was taken, or this raises
+
     try:
-        yield from app_streams.received(chunks, raise_remote)
+        yield from app_streams.received(itertools.chain(_retried(begin, retry_for), chunks), raise_remote)
     except FunctionError:
         raise
     except LambentError as error:
         raise _missing(error, name) from None
     finally:
-        chunks.close()
+        if hasattr(chunks, "close"):
+            chunks.close()
         client.release(needs)
 
 

@@ -15,6 +15,7 @@ from .errors import LambentError
 
 _LOOK_AGAIN = 0.3  # seconds between looks at files and logs
 MOST_FILES = 5000
+_OF_THE_WORKER = ("START RequestId: ", "END RequestId: ")  # lines around those that a function prints
 NO_WORKER = 24  # the exit code, as the command `lambent` has it
 
 _make_client: Any = Client
@@ -80,7 +81,8 @@ class Watch:
             self._seen = now
         for name, tail in self._tails.items():
             for line in tail.lines():
-                self._show(f"{name} | {line}")
+                if not line.startswith(_OF_THE_WORKER):
+                    self._show(f"{name} | {line}")
 
 
 def _deploy(path: str) -> list[str]:

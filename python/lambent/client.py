@@ -308,9 +308,10 @@ class Client:
             headers["X-Lambent-Needs"] = ", ".join(names)
         return headers
 
-    def invoke(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> bytes:
-        """Runs a function and waits: the bytes of its answer. FunctionError if it failed."""
-        headers = {"Content-Type": "application/json"}
+    def invoke(self, function: str, payload: bytes | str = b"{}", needs: Any = (), key: str | None = None) -> bytes:
+        """Runs a function and waits: the bytes of its answer. FunctionError if it failed. `key`: the idempotency key of a request that is
+        sent again."""
+        headers = {"Content-Type": "application/json", **({"amz-sdk-invocation-id": key} if key else {})}
         if needs:
             headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
         status, headers, body = self._http.request("POST", "/2015-03-31/functions/%s/invocations" % quote(function, safe=":"),
@@ -321,10 +322,10 @@ class Client:
             raise FunctionError(headers.get("x-lambent-error-type", "Unhandled"), body)
         return body
 
-    def stream(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> Generator[bytes, None, None]:
+    def stream(self, function: str, payload: bytes | str = b"{}", needs: Any = (), key: str | None = None) -> Generator[bytes, None, None]:
         """Runs a function whose answer streams: the bytes of Lambda's event stream as they come. Closing the iterator ends the
-        connection."""
-        headers = {"Content-Type": "application/json"}
+        connection. `key` as for invoke()."""
+        headers = {"Content-Type": "application/json", **({"amz-sdk-invocation-id": key} if key else {})}
         if needs:
             headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
         return self._http.stream("POST", "/2021-11-15/functions/%s/response-streaming-invocations" % quote(function, safe=":"),

@@ -12,6 +12,7 @@ RETRYABLE = {"RESOURCE_EXHAUSTED", "ABORTED", "UNAVAILABLE", "STORAGE_FULL"}
 
 class LambentError(Exception):
     code = "UNKNOWN"
+    retry_after: float | None = None  # seconds after which the worker takes the same request again; None: it does not say
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)

@@ -77,13 +77,23 @@ def _tls_context(credentials: Credentials | None) -> ssl.SSLContext:
 
 def error_from(status: int, headers: Mapping[str, str], body: bytes) -> LambentError:
     try:
-        error = json.loads(body)["error"]
-        return error_of(error["code"], error["message"])
+        told = json.loads(body)["error"]
+        error = error_of(told["code"], told["message"])
     except (ValueError, KeyError, TypeError):
         message = headers.get("x-amzn-errortype", "") + " " + body[:2000].decode("utf-8", "replace")
         message = "HTTP %d %s" % (status, message.strip())
         # Of an answer under Lambda's paths the worker says which of our codes it stands for.
-        return error_of(headers["x-lambent-code"], message) if "x-lambent-code" in headers else LambentError(message)
+        error = error_of(headers["x-lambent-code"], message) if "x-lambent-code" in headers else LambentError(message)
+    error.retry_after = retry_after_of(headers)
+    return error
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Seconds; `retry-after-ms` is the finer one."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", headers.get(name, "")):
+            return float(headers[name]) * unit
+    return None
 
 
 class HttpObjects:

@@ -123,6 +123,8 @@ def _serve_one(api, handler, taken=None):
             from .streaming import wait
 
             answer = wait(answer)
+    except Unparsed as error:
+        return _fail(api, request_id, "Runtime.UnmarshalError", str(error), [])
     except BaseException as error:
         if ends_process(error):
             raise
@@ -167,12 +169,17 @@ def _respond(api, request_id, answer):
                          (request_id, status, text[:500].decode("utf-8", "replace")))
 
 
+class Unparsed(Exception):
+    """The handler was not called."""
+
+
 def _answer(handler, headers, body):
     try:
         event = decode(headers.get("content-type", ""), body)
     except (ValueError, RecursionError) as error:
         if not hasattr(handler, "unparsed"):
-            raise
+            raise Unparsed("the event is not JSON (%s); a text is JSON in quotes, and bytes are sent with another Content-Type, such as "
+                           "text/plain" % words_of(error)) from None
         return handler.unparsed(bytes(body), error, Context(headers))
     return handler(event, Context(headers))
 

@@ -102,8 +102,17 @@ class Handled:
 
     def __init__(self):
         self.handlers, self.stored, self.sent = {}, {}, 0
+        self.keys, self.refusals = [], []  # of requests; when the next ones may come again
 
-    def invoke(self, name, payload, needs=()):
+    def refuse(self, key):
+        self.keys.append(key)
+        if self.refusals:
+            error = error_of("RESOURCE_EXHAUSTED", "too much waits")
+            error.retry_after = self.refusals.pop(0)
+            raise error
+
+    def invoke(self, name, payload, needs=(), key=None):
+        self.refuse(key)
         self.sent = len(payload)
         if name not in self.handlers:
             raise app_calls.error_of("NOT_FOUND", "no such function")
@@ -115,8 +124,9 @@ class Handled:
                 body["lambentException"] = error.lambent_exception
             raise FunctionError(type(error).__name__, json.dumps(body).encode()) from None
 
-    def stream(self, name, payload, needs=()):
+    def stream(self, name, payload, needs=(), key=None):
         """The answer's event stream, cut anywhere."""
+        self.refuse(key)
         if name not in self.handlers:
             raise app_calls.error_of("NOT_FOUND", "no such function")
         whole, end = b"", {}
@@ -219,6 +229,25 @@ class CallsTest(unittest.TestCase):
         self.assertEqual(counter({"method": "add", "n": 1}, None), 11)
         with self.assertRaises(TypeError):
             counter([1], None)
+
+    def test_what_is_refused_for_now_is_sent_again_as_the_same_request(self):
+        for begin in (lambda: app_calls.call(client, "twice", "", (4,), {}, 5), lambda: list(app_calls.stream(client, "numbers", "", (2,), {}, 5))):
+            client = Handled()
+            client.handlers = {name: app_calls.handler_of(__name__, name) for name in ("twice", "numbers")}
+            client.refusals = [0.01, 0.02]
+            self.assertIn(begin(), [(8, {4}), [{0}, {1}]])
+            first, second, third = client.keys
+            self.assertIsNone(first)
+            self.assertEqual(second, third)
+            self.assertRegex(second, "^[0-9a-f-]{36}$")
+
+    def test_what_is_refused_for_good_or_for_longer_than_retries_take_is_raised(self):
+        for refusals, retry_for in (([None], 5), ([0.01], 0), ([0.01, 60], 5)):
+            client = Handled()
+            client.refusals = list(refusals)
+            with self.assertRaisesRegex(LambentError, "too much waits"):
+                app_calls.call(client, "twice", "", (4,), {}, retry_for)
+            self.assertEqual(len(client.keys), len(refusals))
 
     def test_a_function_that_is_not_deployed_is_told_how_to_deploy(self):
         with self.assertRaisesRegex(LambentError, "deploy its app first"):
@@ -454,7 +483,7 @@ class WatchTest(unittest.TestCase):
 
     def test_whole_lines_that_are_printed_from_now_on_are_shown(self):
         self.watch.look()
-        self.log += b"one\ntw"
+        self.log += b"START RequestId: 0e6c Version: $LATEST\none\nEND RequestId: 0e6c\ntw"
         self.watch.look()
         self.log += b"o\n"
         self.watch.look()
@@ -528,10 +557,11 @@ class CommandTest(unittest.TestCase):
                 import lambent
                 a, b = lambent.App("a"), lambent.App("b")
             """))
-            for words, message in ((["deploy", "nothing.py"], "NOT_FOUND: there is no file"), (["deploy", "two.py"], "has 2 apps")):
+            for words, message in ((["deploy", "nothing.py"], "NOT_FOUND: there is no file"),
+                                   (["deploy", "two.py"], "INVALID_ARGUMENT: two.py has 2 apps")):
                 done = subprocess.run([sys.executable, "-m", "lambent", *words], capture_output=True, text=True, cwd=folder,
                                       env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin"})
-                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.returncode, {"NOT_FOUND": 15, "INVALID_ARGUMENT": 13}[message.partition(":")[0]])
                 self.assertIn(message, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
 

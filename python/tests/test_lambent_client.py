@@ -177,6 +177,13 @@ class Script(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Refusals(unittest.TestCase):
+    def test_an_error_says_when_the_request_may_come_again(self):
+        for headers, seconds in (({"retry-after-ms": "250", "retry-after": "1"}, 0.25), ({"retry-after": "3"}, 3.0), ({}, None),
+                                 ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None)):
+            self.assertEqual(http_objects.error_from(429, {"x-lambent-code": "RESOURCE_EXHAUSTED", **headers}, b"").retry_after, seconds)
+
+
 class Endpoints(unittest.TestCase):
     def test_ports_are_the_usual_ones_unless_said(self):
         for endpoint, parts in (("https://node.example", ("https", "node.example", 443)), ("http://node.example/", ("http", "node.example", 80)),

@@ -350,6 +350,13 @@ class RuntimeTest(unittest.TestCase):
         self.assertTrue(path.endswith("/invocation/id-0/error"))
         self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")
 
+    def test_an_event_that_is_no_json_is_told_as_that(self):
+        path, headers, body = self.serve_one("def handler(e, c):\n    return e\n", b"hello")
+        self.assertTrue(path.endswith("/invocation/id-0/error"))
+        self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.UnmarshalError")
+        self.assertEqual(json.loads(body)["stackTrace"], [])
+        self.assertIn("the event is not JSON (Expecting value", json.loads(body)["errorMessage"])
+
     def test_what_json_does_not_have_is_a_marshal_error(self):
         for value in ("{1, 2}", "float('nan')", "object()", "'\\ud800'", "__import__('decimal').Decimal('nan')"):
             path, headers, _ = self.serve_one("def handler(e, c):\n    return %s\n" % value)

@@ -108,20 +108,21 @@ struct Arguments {
 
 CLI::App* add_build(CLI::App& app, Arguments& arguments) {
   auto& request = arguments.build;
-  auto* build = app.add_subcommand("build", "Compile a .cu file into a bundle");
+  auto* build = app.add_subcommand("build", "compile a .cu file into a bundle");
   build->add_option("FILE", request.source, "CUDA source that includes <lambent/kernel.h>")
       ->required();
-  build->add_option("-o,--output", request.output_folder, "The bundle's folder")->required();
-  build->add_option("--name", request.name, "The bundle's name; by default the file's");
+  build->add_option("-o,--output", request.output_folder, "the bundle's folder")->required();
+  build->add_option("--name", request.name, "the bundle's name; by default the file's");
   build->add_option("--arch", request.architecture, "GPU architecture of the cubin")
       ->capture_default_str()
       ->check([](const std::string& text) {
         return text.starts_with("sm_") ? "" : "an architecture looks like sm_90";
       });
-  build->add_flag("--host-only", request.host_only, "No device images, even with a CUDA toolkit");
-  build->add_option("--host-compiler", request.host_compiler, "Default: clang++, else g++");
-  build->add_option("--include", request.include_folder, "Folder that holds lambent/kernel.h");
-  build->add_flag("--json", arguments.json, "Print the manifest as JSON");
+  build->add_flag("--host-only", request.host_only, "no device images, even with a CUDA toolkit");
+  build->add_option("--host-compiler", request.host_compiler,
+                    "the compiler (default: clang++, else g++)");
+  build->add_option("--include", request.include_folder, "folder that holds lambent/kernel.h");
+  build->add_flag("--json", arguments.json, "print the manifest as JSON");
   build->footer(
       "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add --arch sm_80");
   return build;
@@ -129,25 +130,26 @@ CLI::App* add_build(CLI::App& app, Arguments& arguments) {
 
 CLI::App* add_host(CLI::App& app, Arguments& arguments) {
   auto& program = arguments.program;
-  auto* host = app.add_subcommand("host", "Compile the kernels of a CUDA program for the emulator");
-  host->add_option("FILE", program.files, "The program's CUDA sources, or its PTX; compiled as one")
+  auto* host = app.add_subcommand("host", "compile the kernels of a CUDA program for the emulator");
+  host->add_option("FILE", program.files, "the program's CUDA sources, or its PTX; compiled as one")
       ->required();
   host->add_option("-o,--output", program.compilation.output,
                    "PROGRAM.kernels.so, beside the program")
       ->required();
-  host->add_option("--host-compiler", program.compilation.compiler, "Default: clang++, else g++");
+  host->add_option("--host-compiler", program.compilation.compiler,
+                   "the compiler (default: clang++, else g++)");
   host->add_option("--include", program.compilation.include_folder,
-                   "Folder that holds lambent/kernel.h");
-  host->add_option("-I", program.folders, "Where else the program's headers lie; as nvcc's")
+                   "folder that holds lambent/kernel.h");
+  host->add_option("-I", program.folders, "where else the program's headers lie; as nvcc's")
       ->allow_extra_args(false);
-  host->add_option("-D", program.macros, "A macro of the program: NAME or NAME=VALUE; as nvcc's")
+  host->add_option("-D", program.macros, "a macro of the program: NAME or NAME=VALUE; as nvcc's")
       ->allow_extra_args(false);
   host->add_option("--toolkit-headers", program.toolkit_headers,
-                   "The include folder of the CUDA toolkit; default: of the nvcc on the PATH");
+                   "the include folder of the CUDA toolkit; default: of the nvcc on the PATH");
   host->add_flag("--ptx", program.by_ptx,
-                 "Translate what nvcc makes of the sources, not the sources; so for Thrust anyway");
+                 "translate what nvcc makes of the sources, not the sources; so for Thrust anyway");
   host->add_option("--nvcc", program.nvcc_options,
-                   "An option of nvcc for --ptx, such as -arch=sm_80: those the program was built "
+                   "an option of nvcc for --ptx, such as -arch=sm_80: those the program was built "
                    "with")
       ->allow_extra_args(false);
   host->footer(
@@ -157,9 +159,9 @@ CLI::App* add_host(CLI::App& app, Arguments& arguments) {
 }
 
 CLI::App* add_show(CLI::App& app, Arguments& arguments) {
-  auto* show = app.add_subcommand("show", "Verify a bundle and list its kernels");
-  show->add_option("DIR", arguments.folder, "The bundle's folder")->required();
-  show->add_flag("--json", arguments.json, "Print the manifest as JSON");
+  auto* show = app.add_subcommand("show", "verify a bundle and list its kernels");
+  show->add_option("DIR", arguments.folder, "the bundle's folder")->required();
+  show->add_flag("--json", arguments.json, "print the manifest as JSON");
   show->footer("Example:\n  lambent-bundle show bundles/vector_add --json");
   return show;
 }

@@ -35,6 +35,8 @@ void add_programs(Shell& shell) {
   for (const auto& [name, what] : std::initializer_list<std::pair<const char*, const char*>>{
            {"serve", "run a worker here"},
            {"demo", "the tour, on an emulated GPU"},
+           {"run", "deploy a Python file (lambent.App) and call one of its functions"},
+           {"dev", "deploy a Python file again whenever it changes, and show what it prints"},
            {"simulate", "a workload on modelled GPUs, faster than time"},
            {"sweep", "simulations over a grid of parameters"},
            {"bundle", "compile kernels"},
@@ -52,18 +54,23 @@ void add_programs(Shell& shell) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions",
-       {"init", "deploy", "invoke", "result", "invocations", "cancel", "logs", "ls", "describe",
-        "schedules", "rm", "objects", "volumes"}},
+       {"init", "deploy", "run", "dev", "invoke", "result", "invocations", "cancel", "why", "logs",
+        "ls", "describe", "schedules", "rm", "objects", "volumes"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
        {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "cluster", "doctor", "config",
         "version", "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
-      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
+      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
-    for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
+    for (const char* verb : verbs) {
+      // Help lists them as they were added.
+      const CLI::App_p moved = app.get_subcommand_ptr(verb);
+      app.remove_subcommand(moved.get());
+      app.add_subcommand(moved)->group(group);
+    }
   }
 }
 

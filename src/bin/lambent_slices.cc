@@ -189,7 +189,8 @@ int main(int argc, char** argv) {
     sub->callback([&verb, run = std::move(run)] { verb = run; });
     return sub;
   };
-  add("list", "devices and their slices", list);
+  add("ls", "devices and their slices", list);
+  add("list", "", list)->group("");  // what it was called
   CLI::App* sub = add("plan", "the layouts that a device can have, or the way to one", plan);
   sub->add_option("SLICES", options.wanted, "such as 4g.40gb,3*1g.10gb; 'none' for none");
   auto* gpu = sub->add_option("--gpu", options.gpu, "the device (default 0)");
@@ -216,7 +217,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   sub->add_option("--family", advise.family, "family of the devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
-  sub->add_option("--shown", advise.shown, "how many layouts are shown")->capture_default_str();
+  sub->add_option("--limit,--shown", advise.shown, "layouts that are shown")->capture_default_str();
   sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
       ->capture_default_str();
   sub->add_option("--policy", advise.policy, "policy of the slices")

@@ -19,7 +19,11 @@ Result<std::optional<http::Authority>> read_listen(const std::string& text) {
   const auto tcp = http::parse_authority(
       bare_ipv6 ? "[" + text.substr(0, colon) + "]" + text.substr(colon) : text);
   if (!tcp || !tcp->port || tcp->kind == http::Authority::Kind::kName) {
-    return invalid("--listen is ADDRESS:PORT, with an IP address, or none; not '" + text + "'");
+    const std::string_view port =
+        text.starts_with("localhost:") ? std::string_view(text).substr(10) : text;
+    const bool is_port = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
+    return invalid("--listen is ADDRESS:PORT, with an IP address, or none; not '" + text + "'" +
+                   (is_port ? "; did you mean '127.0.0.1:" + std::string(port) + "'?" : ""));
   }
   return tcp;
 }

@@ -54,22 +54,31 @@ void add_scheduler_flags(CLI::App& app, SimulateOptions& options) {
                  "a tenant: NAME,KEY=VALUE,... with weight, concurrency, gpu-memory, host-memory, "
                  "gpu-time (seconds an hour), functions=A+B (none: of all others in turn)")
       ->allow_extra_args(false);
-  app.add_option("--gpus", options.gpus, "number of GPUs")->check(CLI::Range(1, 4096));
+  app.add_option("--gpus", options.gpus, "number of GPUs")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   options.run.max_concurrency = limits::kDefaultConcurrency;
   app.add_option("--max-concurrency", options.run.max_concurrency,
                  "invocations of one function that may run at once, each in its sandbox")
-      ->check(CLI::Range(1, 1000000));
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   app.add_option("--pool", options.pool, "sandboxes kept at most, on all devices together")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--memory", options.memory_gib, "GiB of each device")->check(within(0.001, 1e6));
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--memory", options.memory_gib, "GiB of each device")
+      ->check(within(0.001, 1e6))
+      ->capture_default_str();
   app.add_option("--keep-alive", options.keep_alive_s,
                  "seconds after which an idle sandbox is stopped")
-      ->check(within(0.0, 1e9));
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
   app.add_option("--longest-wait", options.longest_wait_s,
                  "seconds after which a waiting invocation is rejected")
-      ->check(within(0.0, 1e9));
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
 }
 
 // What devices and functions take in the model.
@@ -78,7 +87,8 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
                  "a node as 'lambent calibrate' measured it, for what other flags leave open");
   app.add_option("--slowdown", options.run.device.slowdown,
                  "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
-      ->check(within(0.0, 100.0));
+      ->check(within(0.0, 100.0))
+      ->capture_default_str();
   app.add_option("--phases", options.phases,
                  "invocations are on host, link and device by turns, as the catalogue has it; "
                  "kernels take 'turns' or run side by side ('mps'), and --slowdown is theirs")
@@ -87,21 +97,26 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
                  "with --phases: kernels take so many times as long as the catalogue has it, and "
                  "the host the less")
       ->needs("--phases")
-      ->check(within(0.01, 100.0));
+      ->check(within(0.01, 100.0))
+      ->capture_default_str();
   app.add_option("--sandbox-ms", options.sandbox_ms,
                  "milliseconds of a cold start before the runtime's own start")
-      ->check(within(0.0, 1e6));
+      ->check(within(0.0, 1e6))
+      ->capture_default_str();
   app.add_option("--link", options.link_gb_per_s,
                  "GB/s at which memory moves onto a device, and as fast off it")
-      ->check(within(1e-3, 1e6));
+      ->check(within(1e-3, 1e6))
+      ->capture_default_str();
   app.add_option(
          "--host-share", options.run.device.host_share,
          "share of an execution that needs no device yet and overlaps with its memory's move")
-      ->check(within(0.0, 1.0));
+      ->check(within(0.0, 1.0))
+      ->capture_default_str();
   app.add_option("--touched", options.run.device.touched,
                  "of the memory that moved off a device, the share that comes back: what functions "
                  "use; the rest is offloaded")
-      ->check(within(0.0, 1.0));
+      ->check(within(0.0, 1.0))
+      ->capture_default_str();
   app.add_flag("--cpu-variants", options.run.cpu_variants,
                "each function may run on the host's processors too, and takes the catalogue's "
                "CPU time there; --set hybrid= says when");
@@ -109,35 +124,43 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
                "CPU variants do not declare their speed-up, it has to be learnt");
   app.add_option("--cpu-start-saving", options.cpu_start_saving_s,
                  "seconds that a CPU variant's own start is shorter than one with a GPU")
-      ->check(within(0.0, 1e6));
+      ->check(within(0.0, 1e6))
+      ->capture_default_str();
   app.add_option("--execution-spread", options.run.spread,
                  "execution times vary uniformly by this share")
-      ->check(within(0.0, 1.0));
+      ->check(within(0.0, 1.0))
+      ->capture_default_str();
 }
 
 // Which arrivals there are.
 void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--start", options.start_s, "seconds into the trace where the window begins")
-      ->check(within(0.0, 1e9));
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
   app.add_option("--duration", options.duration_s, "seconds of the window (0: to its end)")
-      ->check(within(0.0, 1e9));
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
   app.add_option("--rate-scale", options.workload.read.rate_scale,
                  "the trace runs this many times as fast")
-      ->check(within(1e-6, 1e9));
+      ->check(within(1e-6, 1e9))
+      ->capture_default_str();
   app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
-      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
+      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}))
+      ->capture_default_str();
   app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions")
       ->check(whole_number());
   app.add_option("--only", options.workload.read.only, "only these functions")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--seed", options.workload.read.seed, "seed of everything that is drawn")
-      ->check(whole_number());
+      ->check(whole_number())
+      ->capture_default_str();
   app.add_flag("--resample", options.workload.resamples,
                "draw each function's arrivals again, by --seed, from the gaps that it has in the "
                "trace");
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
-      ->check(within(1e-6, 1e6));
+      ->check(within(1e-6, 1e6))
+      ->capture_default_str();
   app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
                "leave bad rows out instead of refusing the trace");
 }
@@ -150,7 +173,8 @@ void add_result_flags(CLI::App& app, SimulateOptions& options) {
       ->check(output_file());
   app.add_option("--csv", options.csv, "a row per policy and function")->check(output_file());
   app.add_option("--reading", options.reading_s, "seconds between readings in the result file")
-      ->check(within(0.001, 1e9));
+      ->check(within(0.001, 1e9))
+      ->capture_default_str();
   app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--quiet", options.quiet, "no progress");
 }

@@ -19,13 +19,20 @@ constexpr int kBadUsage = 2;
 
 // What people try who know other tools. Said only where the program has what is meant.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
-    {"list", "ls"},        {"functions", "ls"},         {"delete", "rm"},     {"remove", "rm"},
-    {"undeploy", "rm"},    {"run", "invoke"},           {"call", "invoke"},   {"exec", "invoke"},
-    {"start", "serve"},    {"worker", "serve"},         {"up", "serve"},      {"new", "init"},
-    {"create", "init"},    {"update", "deploy"},        {"push", "deploy"},   {"status", "ps"},
-    {"sandboxes", "ps"},   {"gpus", "devices"},         {"explain", "why"},   {"get", "result"},
-    {"payload", "--data"}, {"event", "--data"},         {"body", "--data"},   {"input", "--data"},
-    {"out", "--output"},   {"function-name", "--name"}, {"port", "--listen"}, {"bind", "--listen"},
+    {"list", "ls"},        {"functions", "ls"},
+    {"delete", "rm"},      {"remove", "rm"},
+    {"undeploy", "rm"},    {"watch", "dev"},
+    {"call", "invoke"},    {"exec", "invoke"},
+    {"start", "serve"},    {"worker", "serve"},
+    {"up", "serve"},       {"new", "init"},
+    {"create", "init"},    {"update", "deploy"},
+    {"push", "deploy"},    {"status", "ps"},
+    {"sandboxes", "ps"},   {"gpus", "devices"},
+    {"explain", "why"},    {"get", "result"},
+    {"payload", "--data"}, {"event", "--data"},
+    {"body", "--data"},    {"input", "--data"},
+    {"out", "--output"},   {"function-name", "--name"},
+    {"port", "--listen"},  {"bind", "--listen"},
 };
 
 // The command that was being read when the error came.

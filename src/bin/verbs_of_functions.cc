@@ -189,9 +189,10 @@ std::shared_ptr<FetchFlags> add_fetch_flags(CLI::App* verb, cli::DeployOptions& 
   verb->add_flag("--fetch-private", flags->allows_private,
                  "a server of the internet may redirect into a private network, and a model may "
                  "come from link-local addresses");
-  verb->add_option("--fetch-timeout", flags->stall_s, "so many seconds without a byte end a fetch")
+  verb->add_option("--fetch-timeout", flags->stall_s,
+                   "seconds without a byte after which a fetch is tried again")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(within(1.0, 3600.0));
   return flags;
 }
 
@@ -201,13 +202,13 @@ void add_init(Shell& shell) {
   auto options = std::make_shared<cli::InitOptions>();
   options->templates = find_shared("init");
   CLI::App* verb = add_verb(shell, "init", "write the folder of a small function, to begin with",
-                            "lambent init hello --runtime cuda");
+                            "lambent init hello --kind cuda");
   verb->add_option("NAME", options->folder, "the new folder, and the function's name")
       ->capture_default_str();
   verb->add_option(
-          "--runtime", options->kind,
-          "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph of "
-          "kernels), workflow, pipeline or http (a program that listens)")
+          "--kind,--runtime", options->kind,
+          "python, cuda, native (C++), kernel (a graph of kernels), workflow, pipeline, http (a "
+          "program that listens) or app (a Python file with lambent.App)")
       ->capture_default_str();
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const cli::Destination& destination) {
@@ -392,9 +393,10 @@ void add_invoke(Shell& shell) {
   verb->add_flag("--async", options->asynchronous, "queue it durably and print its id");
   verb->add_flag("--stream", options->streams, "show the answer as it comes");
   verb->add_flag("--log", options->log, "also show the last 4 KB that the function printed");
-  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->add_option("-o,--output", options->output, "write the answer to this file");
   verb->add_option("--timeout", *timeout_s, "seconds to wait for the answer")
-      ->check(within(0.001, 1e6));
+      ->check(within(0.001, 1e6))
+      ->capture_default_str();
   verb->callback([&shell, options, timeout_s] {
     options->timeout = from_seconds(*timeout_s);
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
@@ -408,8 +410,8 @@ void add_result(Shell& shell) {
   CLI::App* verb = add_verb(shell, "result", "fetch what an asynchronous invocation answered",
                             "lambent result 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --wait");
   verb->add_option("ID", options->id, "as 'lambent invoke --async' printed it")->required();
-  verb->add_flag("--wait", options->wait, "until it is done");
-  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->add_flag("--wait", options->wait, "wait until it is done");
+  verb->add_option("-o,--output", options->output, "write the answer to this file");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_result(transport, shell.console, *options);
@@ -422,6 +424,8 @@ void add_logs(Shell& shell) {
   CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
   verb->add_option("NAME", options->name, "the function")->required();
   verb->add_flag("-f,--follow", options->follow, "go on as more comes");
+  verb->add_option("-n,--tail", options->tail, "begin at most so many lines before the end")
+      ->check(whole_number());
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_logs(transport, shell.console, *options);
@@ -452,6 +456,8 @@ void add_invocations(Shell& shell) {
                    "how many of those that ended; the worker remembers the last 2,048")
       ->check(CLI::Range(1, 500))
       ->capture_default_str();
+  verb->add_flag("--slowest", options->slowest,
+                 "of those that ended and are remembered, the slowest instead of the last");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_invocations(transport, shell.console, *options);

@@ -14,14 +14,14 @@ void add_profile(Shell& shell) {
   auto options = std::make_shared<cli::ProfileOptions>();
   CLI::App* verb = add_verb(shell, "profile",
                             "measure a pipeline function on a slice of each shape that is free",
-                            "lambent profile app --file event.json --repeat 20 --out profile.json");
+                            "lambent profile app --file event.json --repeat 20 -o profile.json");
   verb->add_option("NAME", options->name, "the function")->required();
   auto* data = verb->add_option("-d,--data", options->event, "the event, JSON (default {})");
   verb->add_option("--file", options->file, "the event from a file; - is stdin")->excludes(data);
   verb->add_option("--repeat", options->repeat, "runs on each shape, after a first one")
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
-  verb->add_option("--out", options->output, "write profile.json to this file");
+  verb->add_option("-o,--output,--out", options->output, "write profile.json to this file");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_profile(transport, shell.console, *options);
@@ -70,7 +70,8 @@ void add_plan(Shell& shell) {
   verb->add_option("--handover-ms", flags->handover_ms,
                    "milliseconds of a hand-over beside its copies")
       ->check(within(0.0, 1e6));
-  verb->add_option("--most", options.most_shown, "ways to cut it that are shown (default 20)");
+  verb->add_option("--limit,--most", options.most_shown, "ways to cut it that are shown")
+      ->capture_default_str();
   verb->callback([&shell, flags] {
     if (flags->options.function.empty() == flags->options.pipeline.empty()) {
       throw CLI::RequiredError("FUNCTION or --pipeline");

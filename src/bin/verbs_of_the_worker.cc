@@ -76,11 +76,9 @@ void add_devices(Shell& shell) {
     });
     return std::pair(verb, options);
   };
-  const auto [drain, why] =
-      add_change("drain",
-                 "give a GPU no more work: invocations that run there end, what is idle is "
-                 "stopped, and jobs of pipelines that run there begin again elsewhere",
-                 "lambent drain 0 --reason 'new firmware'");
+  const auto [drain, why] = add_change(
+      "drain", "give a GPU no more work: what runs there ends, and what is idle is stopped",
+      "lambent drain 0 --reason 'new firmware'");
   drain->add_option("--reason", why->reason, "shown wherever devices are listed");
   add_change("undrain", "give a GPU work again, and accept the errors that are known of it",
              "lambent undrain 0")
@@ -132,11 +130,11 @@ void add_why(Shell& shell) {
   auto invocation = std::make_shared<std::string>();
   auto journal = std::make_shared<std::string>();
   CLI::App* verb = add_verb(
-      shell, "why",
-      "where an invocation's time went, and what it waited for: of pipelines and workflows from "
-      "the worker, which remembers the last of them; of all others from its journal",
+      shell, "why", "where an invocation's time went, what it waited for, and what went before it",
       "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
-  verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
+  verb->add_option("INVOCATION", *invocation,
+                   "its id, as 'lambent invoke' prints it; or a function: the slowest of its last")
+      ->required();
   verb->add_option("--journal", *journal,
                    "instead of the worker's own: the journal's folder, or one segment of it");
   verb->callback([&shell, invocation, journal] {

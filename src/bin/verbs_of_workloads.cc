@@ -12,49 +12,66 @@
 #include "edge/cli/report.h"
 
 namespace lambent::bin {
+namespace {
+
+struct ReplayFlags {
+  cli::ReplayOptions options;
+  double start_s = 0;
+  double duration_s = 0;
+  std::string spread = "uniform";
+  bool no_overhead = false;
+};
+
+// Which invocations are sent when.
+void add_trace_flags(CLI::App* verb, ReplayFlags& flags) {
+  cli::ReplayOptions& options = flags.options;
+  verb->add_option("TRACE", options.trace,
+                   "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without "
+                   "one, a workload is generated from --seed");
+  verb->add_option("--functions", options.catalogue, "the catalogue: what functions take");
+  verb->add_option("--time-scale", options.time_scale,
+                   "modelled seconds per real second, as the worker's device has it")
+      ->capture_default_str();
+  verb->add_option("--duration", flags.duration_s, "seconds of the trace's window (0: to its end)")
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
+  verb->add_option("--start", flags.start_s, "seconds into the trace where the window begins")
+      ->check(within(0.0, 1e9))
+      ->capture_default_str();
+  verb->add_option("--rate-scale", options.read.rate_scale,
+                   "the trace runs this many times as fast")
+      ->check(within(1e-6, 1e9))
+      ->capture_default_str();
+  verb->add_option("--spread", flags.spread, "where arrivals lie in a minute of counts")
+      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}))
+      ->capture_default_str();
+  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions")
+      ->check(whole_number());
+  verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
+  verb->add_option("--seed", options.read.seed, "seed of spreading, drawing and generating")
+      ->check(whole_number())
+      ->capture_default_str();
+  verb->add_flag("--resample", options.resamples,
+                 "draw each function's arrivals again, by --seed, from the gaps that it has in the "
+                 "trace");
+  verb->add_option("--load", options.load, "offered load of a generated workload")
+      ->check(within(1e-6, 1e6))
+      ->capture_default_str();
+  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows,
+                 "leave bad rows out instead of refusing the trace");
+}
+
+}  // namespace
 
 void add_replay(Shell& shell) {
-  struct Flags {
-    cli::ReplayOptions options;
-    double start_s = 0;
-    double duration_s = 0;
-    std::string spread = "uniform";
-    bool no_overhead = false;
-  };
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReplayFlags>();
   cli::ReplayOptions& options = flags->options;
   options.catalogue = find_shared("catalogue/mqfq_table1.csv");
   options.paper_function = find_example("06_paper_function");
   CLI::App* verb =
       add_verb(shell, "replay", "send a trace at its own times and tell what came of it",
                "lambent replay t7.csv --deploy --time-scale 10 --duration 120 --out mqfq.jsonl");
-  verb->add_option("TRACE", options.trace,
-                   "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without "
-                   "one, a workload is generated from --seed");
-  verb->add_option("--functions", options.catalogue, "the catalogue: what functions take");
-  verb->add_option("--time-scale", options.time_scale,
-                   "modelled seconds per real second, as the worker's device has it");
-  verb->add_option("--duration", flags->duration_s, "seconds of the trace's window (0: to its end)")
-      ->check(within(0.0, 1e9));
-  verb->add_option("--start", flags->start_s, "seconds into the trace where the window begins")
-      ->check(within(0.0, 1e9));
-  verb->add_option("--rate-scale", options.read.rate_scale,
-                   "the trace runs this many times as fast")
-      ->check(within(1e-6, 1e9));
-  verb->add_option("--spread", flags->spread, "where arrivals lie in a minute of counts")
-      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
-  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions")
-      ->check(whole_number());
-  verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
-  verb->add_option("--seed", options.read.seed, "seed of spreading, drawing and generating")
-      ->check(whole_number());
-  verb->add_flag("--resample", options.resamples,
-                 "draw each function's arrivals again, by --seed, from the gaps that it has in the "
-                 "trace");
-  verb->add_option("--load", options.load, "offered load of a generated workload")
-      ->check(within(1e-6, 1e6));
-  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows,
-                 "leave bad rows out instead of refusing the trace");
+  add_trace_flags(verb, *flags);
   verb->add_option("--out", options.out, "write a result file for 'lambent report'")
       ->check(output_file());
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
@@ -68,14 +85,18 @@ void add_replay(Shell& shell) {
                  "deploy them with a CPU variant, as slow as the catalogue says");
   verb->add_option("--max-concurrency", options.max_concurrency,
                    "of each function that is deployed: sandboxes at work at once")
-      ->check(CLI::Range(1U, limits::kMostConcurrency));
-  verb->add_option("--prefix", options.prefix, "prefix of the names of the deployed functions");
+      ->check(CLI::Range(1U, limits::kMostConcurrency))
+      ->capture_default_str();
+  verb->add_option("--prefix", options.prefix, "prefix of the names of the deployed functions")
+      ->capture_default_str();
   verb->add_option("--give-up", options.give_up_s,
                    "modelled seconds to wait for answers after the last arrival")
-      ->check(within(0.0, 1e6));
+      ->check(within(0.0, 1e6))
+      ->capture_default_str();
   verb->add_option("--outstanding", options.most_outstanding,
                    "invocations that may wait at once; those beyond are counted, not sent")
-      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding))
+      ->capture_default_str();
   verb->add_flag("--no-overhead", flags->no_overhead,
                  "do not measure the overhead first; the result is then not checked by it");
   verb->callback([&shell, flags] {
@@ -98,10 +119,12 @@ void add_load(Shell& shell) {
   verb->add_option("FUNCTION", options->functions, "client i calls function i, modulo their number")
       ->required();
   verb->add_option("--clients", options->clients, "clients that ask at once")
-      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)))
+      ->capture_default_str();
   verb->add_option("--outstanding", options->outstanding,
                    "offline: requests that each client has under way")
-      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)))
+      ->capture_default_str();
   auto* offline_flag = verb->add_flag(
       "--offline", *offline, "ask as fast as answers come, and measure nothing else (default)");
   auto* online_flag =
@@ -110,27 +133,32 @@ void add_load(Shell& shell) {
           ->excludes(offline_flag);
   verb->add_option("--rate-of-peak", options->rate_of_peak, "online: the share of the offline rate")
       ->needs(online_flag)
-      ->check(within(0.001, 10.0));
+      ->check(within(0.001, 10.0))
+      ->capture_default_str();
   verb->add_option("--rate", options->rate, "online: requests a second; no peak is measured first")
       ->check(within(0.001, 1e6))
       ->excludes(offline_flag);
   verb->add_option("--seconds", options->seconds, "seconds of each run that are counted")
-      ->check(within(0.1, 86400.0));
+      ->check(within(0.1, 86400.0))
+      ->capture_default_str();
   verb->add_option("--warm-up", options->warm_up_seconds,
                    "seconds before those that are counted (default: a tenth as many)")
       ->check(within(0.0, 86400.0));
   verb->add_option("--most-outstanding", options->most_outstanding,
                    "online: requests that may wait at once; those beyond are counted, not sent")
-      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding))
+      ->capture_default_str();
   verb->add_option("--give-up", options->give_up_seconds,
                    "seconds to wait for answers after the last request")
-      ->check(within(0.0, 86400.0));
-  auto* data = verb->add_option("-d,--data", options->payload, "the event (default {})");
-  verb->add_option("--payload", options->payload_file, "the event from a file; - is stdin")
+      ->check(within(0.0, 86400.0))
+      ->capture_default_str();
+  auto* data = verb->add_option("-d,--data", options->payload, "the event, JSON (default {})");
+  verb->add_option("--file,--payload", options->payload_file, "the event from a file; - is stdin")
       ->excludes(data);
   verb->add_option("--content-type", options->content_type, "what the event is");
   verb->add_option("--seed", options->seed, "seed of the times and of whose turn it is")
-      ->check(whole_number());
+      ->check(whole_number())
+      ->capture_default_str();
   verb->add_option("--csv", options->csv, "write the distributions of latencies to this file");
   verb->callback([&shell, options] {
     if (options->rate) options->online = true;
@@ -152,7 +180,8 @@ void add_calibrate(Shell& shell) {
                "lambent calibrate -o node.toml");
   verb->add_option("-o,--output", options->output, "the profile to write");
   verb->add_option("--repeats", options->repeats, "repeats of each measurement; the median counts")
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   verb->add_option("--paper-function", options->paper_function, "the folder of its package");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {

@@ -185,16 +185,19 @@ class DashboardTest(BrowserTest):
         expect(page.get_by_role("columnheader", name="p95")).to_have_attribute("aria-sort", "ascending")
 
     def test_it_fits_a_phone_and_is_dark_where_that_is_wanted(self):
-        self.invoke_beside(("sleeps", {"s": 0.4}), ("sleeps", {"s": 0.1}))
+        _, waited = self.invoke_beside(("sleeps", {"s": 0.4}), ("sleeps", {"s": 0.1}))
         page = self.open(self.worker.endpoint, width=390, height=844, colours="dark")
         expect(page.get_by_text("Slowest calls")).to_be_visible()
         background = "() => getComputedStyle(document.documentElement).backgroundColor"
         dark = page.evaluate(background)
-        for route in ("#/", "#/functions", "#/invocations", "#/functions/hello", "#/schedules", "#/what-if", "#/settings"):
+        for route in ("#/", "#/functions", "#/invocations", "#/functions/hello", "#/schedules", "#/what-if", "#/settings",
+                      f"#/invocations/{waited}"):
             self.goto(page, route)
             page.wait_for_timeout(700)
             self.assert_fits(page)
             self.assert_accessible(page)
+            heights = page.evaluate("() => [...document.querySelectorAll('.filters input')].map(each => each.offsetHeight)")
+            self.assertTrue(all(height < 60 for height in heights), (route, heights))
         page.get_by_role("button", name="Auto").click()
         self.assertNotEqual(page.evaluate(background), dark)
         page.reload()

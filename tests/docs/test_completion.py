@@ -9,6 +9,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import help_text  # noqa: E402
 
+SCRIPTS = (("demo",), ("dev",), ("run",))  # of Python
+
 
 def script_for(shell):
     done = subprocess.run([str(help_text.BIN / "lambent"), "completion", shell], capture_output=True, text=True, timeout=60)
@@ -18,7 +20,7 @@ def script_for(shell):
 
 def names_of(*words):
     """The options of a command as its help lists them; --help is all that is told of a Python script's."""
-    options = help_text.options_of(*words) if words != ("demo",) else []
+    options = help_text.options_of(*words) if words not in SCRIPTS else []
     names = {name for option in options for name in option.names} | {"-h", "--help"}
     return names | (names_of("simulate") if words == ("sweep",) else set())
 
@@ -61,7 +63,7 @@ class BashTest(unittest.TestCase):
 
     def test_the_values_that_help_lists_are_completed(self):
         """Of every option of every verb, so that no way to write a check hides them."""
-        listed = {(*words, name): set(option.value.removeprefix("TEXT ").split("|")) for words in help_text.commands() if words != ("demo",)
+        listed = {(*words, name): set(option.value.removeprefix("TEXT ").split("|")) for words in help_text.commands() if words not in SCRIPTS
                   for option in help_text.options_of(*words) if "|" in option.value for name in option.names}
         for known in (("serve", "--executor-pool"), ("serve", "--policy"), ("simulate", "--policy"), ("sweep", "--policy"),
                       ("serve", "--slice-policy"), ("slices", "advise", "--policy"), ("replay", "--spread")):

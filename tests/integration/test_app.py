@@ -245,15 +245,33 @@ class AppTest(unittest.TestCase):
         self.assertEqual(done.stdout, "True\ncaught\n", done.stderr)
         self.assertIn("unguarded.py deploys when it is imported, which its sandboxes do as well: put app.run()", ran("unguarded.py").stderr)
 
+    def test_a_map_that_asks_for_more_than_its_function_can_do_at_once_is_answered_whole(self):
+        (self.folder / "crowded.py").write_text(
+            "import time\nimport lambent\napp = lambent.App('crowded')\n@app.function(memory='128M', max_concurrency=2)\ndef work(i):\n"
+            "    time.sleep(0.05)\n    return i\nif __name__ == '__main__':\n    with app.run():\n        print(sum(work.map(range(200))))\n")
+        done = subprocess.run([sys.executable, "crowded.py"], cwd=self.folder, env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True,
+                              text=True, timeout=120)
+        self.assertEqual(done.stdout, "19900\n", done.stderr)
+
     def test_the_command_calls_functions_and_methods_and_tells_mistakes(self):
         self.assertEqual(self.run_command("run", "tried_app.py::echo", "[1, 2]").stdout, "[1, 2]\n")
         self.assertIn("10", self.run_command("run", "tried_app.py::Counter.add", "--n", "1").stdout)
         done = self.run_command("run", "tried_app.py::nothing")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 15)
         self.assertIn("say which function: tried_app.py::greet", done.stderr)
         self.assertIn("there is no function 'nothing'", done.stderr)
         self.assertIn("Counter is a class: tried_app.py::Counter.METHOD", self.run_command("run", "tried_app.py::Counter").stderr)
         self.assertIn("there is no function 'Counter.nothing'", self.run_command("run", "tried_app.py::Counter.nothing").stderr)
+
+    def test_a_file_that_cannot_be_imported_is_shown_where_and_what_to_do(self):
+        (self.folder / "lacks.py").write_text("import lambent\nimport no_such_package\napp = lambent.App('lacks')\n")
+        done = self.run_command("deploy", "lacks.py")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('lacks.py", line 2', done.stderr)
+        self.assertIn("install no_such_package here, or import it inside", done.stderr)
+        self.assertNotIn("__main__", done.stderr)
+        (self.folder / "plain.py").write_text("def handler(event, context):\n    return event\n")
+        self.assertIn("'lambent init NAME' writes one", self.run_command("deploy", "plain.py").stderr)
 
     def test_the_command_prints_the_items_of_a_generator(self):
         done = self.run_command("run", "tried_app.py::count", "3")

@@ -78,7 +78,7 @@ class VerbsTest(CommandTest):
                    "workflow": {"words": ["the", "quick", "fox"], "letters": [3, 5, 3]}}
         for kind in ("python", "cuda", "native", "kernel", "workflow", "http"):
             with self.subTest(kind=kind):
-                begun = self.json_of("init", f"my-{kind}", "--runtime", kind)
+                begun = self.json_of("init", f"my-{kind}", "--kind", kind)
                 self.assertEqual(begun["name"], f"my-{kind}")
                 for command in begun["next"][:-1]:
                     subprocess.run(command, shell=True, cwd=self.folder, check=True, capture_output=True, timeout=300,
@@ -97,6 +97,19 @@ class VerbsTest(CommandTest):
                     self.assertEqual(answer, answers[kind])
         self.run_cli("init", "my-python", expect=ALREADY_EXISTS)
         self.assertIn("deploy hello", self.run_cli("init").stdout)
+
+    def test_functions_of_a_python_file_are_called_and_deployed_by_the_command(self):
+        begun = self.json_of("init", "shop", "--kind", "app")
+        self.assertEqual(begun["next"], ["lambent run shop/app.py::greet Ada"])
+        no_worker = {"LAMBENT_ENDPOINT": "http://127.0.0.1:9"}
+        done = self.run_cli("run", "--endpoint", self.worker.endpoint, "shop/app.py::greet", "Ada", environment=no_worker)
+        self.assertEqual(done.stdout, "{'hello': 'Ada'}\n")
+        self.assertEqual(self.run_cli("deploy", "shop/app.py").stdout, "unchanged shop-greet\n")
+        self.run_cli("run", "shop/app.py::greet", expect=UNAVAILABLE, environment=no_worker)
+        self.assertIn("'lambent invoke shop-greet'", self.run_cli("run", "shop-greet", expect=INVALID).stderr)
+        self.write("plain.py", "def handler(event, context): return event\n")
+        self.assertIn("'lambent init NAME'", self.run_cli("deploy", "plain.py", expect=INVALID).stderr)
+        self.assertIn("usage: lambent dev", self.run_cli("help", "dev").stdout)
 
     def test_every_example_runs_its_kernels_and_is_right(self):
         events = {"01_python_vector_add": [("vector_add", {"count": 500})], "02_python_matmul": [("matmul", {"size": 20})],

@@ -115,6 +115,8 @@ class ListenTest(unittest.TestCase):
 
     def test_flags_that_make_no_sense_are_refused(self):
         for flags, said in ((("--listen", "localhost:0"), "--listen is ADDRESS:PORT"), (("--listen", "nothing"), "--listen is ADDRESS:PORT"),
+                            (("--listen", "8080"), "did you mean '127.0.0.1:8080'?"),
+                            (("--listen", "localhost:8080"), "did you mean '127.0.0.1:8080'?"),
                             (("--listen", "127.0.0.1"), "--listen is ADDRESS:PORT"), (("--host", "a b"), "--host is NAME"),
                             (("--socket-mode", "rw"), "--socket-mode is an octal mode"), (("--socket-mode", "1777"), "--socket-mode"),
                             (("--socket-group", "no-such-group"), "there is no group 'no-such-group'")):

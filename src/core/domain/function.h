@@ -105,7 +105,7 @@ std::string_view name_of(UrlAuth auth);  // "token", "none"
 enum class InvokeMode { kBuffered, kStream };
 std::string_view name_of(InvokeMode mode);  // "buffered", "response_stream"
 
-// What HTTP requests to a function, if they differ, are told (docs/guides/lambda.md#function-urls).
+// What HTTP requests to a function, if they differ, are told (docs/guides/function-urls.md).
 struct FunctionUrl {
   UrlAuth auth = UrlAuth::kToken;
   InvokeMode invoke_mode = InvokeMode::kBuffered;

@@ -114,7 +114,7 @@ TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
 TEST_F(Deploy, SaysOfAFileThatIsNoManifestWhatCanBeDeployed) {
   for (const auto& [name, hint] : std::map<std::string, std::string>{
            {"weights.pt", "a model (.onnx)"},
-           {"shop.py", "python3 -m lambent deploy"},
+           {"shop.py", "lambent.App are deployed by 'lambent deploy"},
            {"code.zip", "--code"},
        }) {
     write(name, "x");

@@ -37,7 +37,7 @@ Result<const InitKind*> kind_of(const std::string& name) {
     all += (all.empty() ? "" : ", ") + std::string(kind.name);
   }
   return Error{ErrorCode::kInvalidArgument,
-               "--runtime is '" + name + "'; it can be " + all + did_you_mean(name, known)};
+               "--kind is '" + name + "'; it can be " + all + did_you_mean(name, known)};
 }
 
 Result<std::vector<TemplateFile>> read_templates(const std::string& folder) {
@@ -121,6 +121,9 @@ std::vector<std::string> next_commands(const InitKind& kind, const InitOptions& 
   const std::string& folder = options.folder;
   const std::string path = (folder.front() == '-' ? "./" : "") + folder;
   std::vector<std::string> commands;
+  if (!kind.run.empty()) {
+    return {"lambent run " + shell_word(path) + "/" + std::string(kind.run)};
+  }
   if (!kind.build.empty()) commands.push_back(std::string(kind.build) + " " + shell_word(path));
   commands.push_back("lambent deploy " + shell_word(path));
   if (kind.is_asked_by_http) {
@@ -158,13 +161,15 @@ const std::vector<InitKind>& init_kinds() {
       {"workflow", R"({"text": "the quick fox"})", ""},
       {"pipeline", R"({"text": "the quick, brown fox"})", "", false,
        "lambent serve --pipeline-slices all"},
-      {"http", R"({"name": "Ada"})", "", true}};
+      {"http", R"({"name": "Ada"})", "", true},
+      {"app", "{}", "", false, "lambent serve", "app.py::greet Ada"}};
   return kinds;
 }
 
 const InitKind* init_kind_from(std::string_view name) {
   std::string_view meant = name;
-  if (name.starts_with("python3")) meant = "python";
+  if (name.starts_with("python3") || name == "handler") meant = "python";
+  if (name == "sdk") meant = "app";
   if (name == "c++" || name == "cpp" || name.starts_with("provided")) meant = "native";
   for (const InitKind& kind : init_kinds()) {
     if (kind.name == meant) return &kind;

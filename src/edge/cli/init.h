@@ -19,6 +19,8 @@ struct InitKind {
   std::string_view build;  // what is to be run in the new folder before it is deployed, or nothing
   bool is_asked_by_http = false;  // at its URL, which deploying tells, and not by `invoke`
   std::string_view worker = "lambent serve";  // what starts a worker that takes it
+  std::string_view
+      run;  // of a Python file (lambent.App): what `lambent run` is told behind the folder
 };
 const std::vector<InitKind>& init_kinds();
 // Nothing if there is no such kind. Other names for kinds, such as "c++" and "python3.11", are

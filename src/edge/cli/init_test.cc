@@ -46,6 +46,11 @@ TEST_F(Init, WritesFoldersThatCanBePackedForEveryKind) {
   for (const InitKind& kind : init_kinds()) {
     const std::string folder = temporary / ("my-" + std::string(kind.name));
     ASSERT_EQ(run(folder, std::string(kind.name)), 0) << err.str();
+    if (!kind.run.empty()) {  // it has no manifest
+      EXPECT_THAT(text_of(folder + "/app.py"),
+                  HasSubstr("lambent.App(\"my-" + std::string(kind.name)));
+      continue;
+    }
     EXPECT_THAT(text_of(folder + "/lambent.toml"),
                 HasSubstr("name = \"my-" + std::string(kind.name)));
     // What `make` would have built.
@@ -78,6 +83,9 @@ TEST_F(Init, TellsTheCommandsThatComeNext) {
                                    "\n  lambent invoke hello -d '{\"name\": \"Ada\"}'\n"));
   ASSERT_EQ(run(temporary / "swift", "c++"), 0);
   EXPECT_THAT(out.str(), HasSubstr("  make -C " + (temporary / "swift") + "\n  lambent deploy"));
+  ASSERT_EQ(run(temporary / "shop", "app"), 0);
+  EXPECT_THAT(out.str(),
+              HasSubstr("\n\n  lambent run " + (temporary / "shop") + "/app.py::greet Ada\n\n"));
   console.json = true;
   ASSERT_EQ(run(temporary / "again", "workflow"), 0);
   const auto json = nlohmann::json::parse(out.str());
@@ -145,6 +153,7 @@ TEST_F(Init, SaysWhichKindsThereAre) {
   EXPECT_THAT(err.str(), HasSubstr("did you mean 'kernel'?"));
   EXPECT_EQ(init_kind_from("python3.11")->name, "python");
   EXPECT_EQ(init_kind_from("provided.al2023")->name, "native");
+  EXPECT_EQ(init_kind_from("sdk")->name, "app");
   EXPECT_EQ(init_kind_from("java"), nullptr);
 }
 

@@ -1,6 +1,8 @@
 #include "edge/cli/invocations.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/base/ids.h"
 #include "core/base/time.h"
@@ -13,6 +15,31 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr uint64_t kMostOfPage = 500;
+
+std::string ended_target(const std::string& of_function, uint64_t limit) {
+  return "/v1/activity/invocations?limit=" + std::to_string(limit) + of_function;
+}
+
+// All that are remembered, the slowest first; `most` of them.
+Result<Json> slowest_ended(Transport& transport, const std::string& of_function, size_t most) {
+  std::vector<Json> all;
+  std::string before;
+  for (;;) {
+    ASSIGN_OR_RETURN(const Json page,
+                     ask_json(transport, "GET", ended_target(of_function, kMostOfPage) + before));
+    const Json rows = list_in(page, "invocations");
+    all.insert(all.end(), rows.begin(), rows.end());
+    if (rows.size() < kMostOfPage) break;
+    before = "&before=" + cell(rows.back(), "sequence");
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
+    return number(a, "took_ms") > number(b, "took_ms");
+  });
+  all.resize(std::min(all.size(), most));
+  return Json{{"invocations", all}};
+}
+
 }  // namespace
 
 int run_invocations(Transport& transport, Console& console, const InvocationsOptions& options) {
@@ -20,9 +47,9 @@ int run_invocations(Transport& transport, Console& console, const InvocationsOpt
       options.function.empty() ? "" : "&function=" + http::percent_encode(options.function);
   const auto live = ask_json(transport, "GET", "/v1/activity/live?limit=500" + of_function);
   if (!live.ok()) return fail(console, live.error());
-  const auto ended =
-      ask_json(transport, "GET",
-               "/v1/activity/invocations?limit=" + std::to_string(options.limit) + of_function);
+  const auto ended = options.slowest
+                         ? slowest_ended(transport, of_function, options.limit)
+                         : ask_json(transport, "GET", ended_target(of_function, options.limit));
   if (!ended.ok()) return fail(console, ended.error());
   const Json waiting = list_in(*live, "invocations");
   const Json over = list_in(*ended, "invocations");

@@ -12,6 +12,7 @@ namespace lambent::cli {
 struct InvocationsOptions {
   std::string function;  // empty: of all
   uint64_t limit = 20;   // of those that ended
+  bool slowest = false;  // of all that are remembered the slowest, in the place of the last
 };
 
 int run_invocations(Transport& transport, Console& console, const InvocationsOptions& options);

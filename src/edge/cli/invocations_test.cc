@@ -75,6 +75,22 @@ TEST_F(Verbs, InvocationsOfAFunctionThatIsNotThereSaysSo) {
   EXPECT_THAT(err.str(), HasSubstr("no such function"));
 }
 
+TEST_F(Verbs, InvocationsShowTheSlowestOfAllPages) {
+  console.json = true;
+  Json first = Json::array();
+  for (int i = 0; i < 500; ++i) first.push_back({{"sequence", 600 - i}, {"took_ms", i % 7}});
+  transport.answer(response(200, R"({"invocations":[]})"));
+  transport.answer(response(200, Json{{"invocations", first}}.dump()));
+  transport.answer(response(
+      200, R"({"invocations":[{"sequence":100,"took_ms":9},{"sequence":99,"took_ms":1}]})"));
+  EXPECT_EQ(run_invocations(transport, console, {.limit = 3, .slowest = true}), 0);
+  EXPECT_EQ(transport.requests[2].target, "/v1/activity/invocations?limit=500&before=101");
+  const Json ended = Json::parse(out.str())["ended"];
+  ASSERT_EQ(ended.size(), 3u);
+  EXPECT_EQ(ended[0]["sequence"], 100);
+  EXPECT_EQ(ended[1]["took_ms"], 6);
+}
+
 TEST_F(Verbs, InvocationsAsJsonHasBothLists) {
   console.json = true;
   transport.answer(response(200, kLive));

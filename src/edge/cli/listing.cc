@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/units.h"
+#include "core/domain/function.h"
+#include "core/domain/model_function.h"
 #include "core/http/message.h"
 #include "edge/cli/api_error.h"
 #include "edge/cli/json_cells.h"
@@ -24,6 +26,16 @@ Result<Json> get_json(Transport& transport, const std::string& target) {
                  "the worker's answer to " + target + " is not JSON; is that a Lambent worker?"};
   }
   return json;
+}
+
+// What runs it: of a handler its runtime, of all others what they are.
+std::string runtime_cell(const Json& row) {
+  const std::string kind = cell(row, "kind");
+  if (kind == name_of(FunctionKind::kHttp) && cell(row, "handler").starts_with(kModelServer)) {
+    return "model";
+  }
+  const bool is_handler = kind == name_of(FunctionKind::kHandler) || kind == "-";
+  return is_handler ? cell(row, "runtime") : kind;
 }
 
 // "1 GPU (Tesla V100-SXM2-16GB, emulated, 20 modelled seconds per second)"
@@ -107,11 +119,9 @@ int run_ls(Transport& transport, Console& console) {
   TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
                    ">COMPLETED", ">SANDBOXES"});
   for (const Json& row : list_in(*json, "functions")) {
-    const std::string kind = cell(row, "kind");
-    const bool has_runtime = kind != "kernel" && kind != "workflow" && kind != "pipeline";
-    table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind, gpu_memory_cell(row),
-               cell(row, "revision"), cell(row, "queued"), cell(row, "running"),
-               cell(row, "completed"), sandboxes_cell(row)});
+    table.add({cell(row, "name"), runtime_cell(row), gpu_memory_cell(row), cell(row, "revision"),
+               cell(row, "queued"), cell(row, "running"), cell(row, "completed"),
+               sandboxes_cell(row)});
   }
   console.out << table.str();
   return 0;

@@ -29,6 +29,18 @@ bool begins_late(const http::Response& first) {
   return next && !first.body.empty() && *next > first.body.size();
 }
 
+// What the last `count` lines are of a text.
+std::string_view last_lines(std::string_view text, uint64_t count) {
+  size_t begin = text.size();
+  if (text.ends_with('\n')) --begin;  // it ends the last line
+  for (; count > 0; --count) {
+    const size_t end = begin == 0 ? std::string_view::npos : text.rfind('\n', begin - 1);
+    if (end == std::string_view::npos) return text;
+    begin = end;
+  }
+  return text.substr(std::min(begin + 1, text.size()));
+}
+
 void show(Console& console, std::string_view text) {
   if (console.json) {
     console.out << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace)
@@ -44,20 +56,27 @@ void show(Console& console, std::string_view text) {
 int run_logs(Transport& transport, Console& console, const LogsOptions& options) {
   // The worker gives at most 1 MiB at a time: ask until nothing more comes.
   uint64_t offset = 0;
+  std::string kept;  // of which the last lines are wanted
   for (;;) {
     const auto chunk = good(
         transport.send({.method = "GET", .target = target_of(options.name, offset)}, seconds(60)));
     if (!chunk.ok()) return fail(console, chunk.error());
-    if (offset == 0 && begins_late(*chunk)) {
+    if (offset == 0 && !options.tail && begins_late(*chunk)) {
       console.err << "older lines are gone: the worker keeps so much of a log as its "
                      "--function-log-size says\n";
     }
-    if (!chunk->body.empty()) show(console, chunk->body);
+    if (options.tail) {
+      kept += chunk->body;
+      kept = std::string(last_lines(kept, *options.tail));
+    } else if (!chunk->body.empty()) {
+      show(console, chunk->body);
+    }
     const auto next = next_offset_of(*chunk);
     const bool more = next && *next > offset && !chunk->body.empty();
     if (next) offset = *next;
     if (!more) break;
   }
+  if (!kept.empty()) show(console, kept);
   if (!options.follow) return 0;
 
   std::string error_body;

@@ -1,6 +1,8 @@
 // lambent logs: what a function printed, once or as it comes.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "edge/cli/console.h"
@@ -11,6 +13,7 @@ namespace lambent::cli {
 struct LogsOptions {
   std::string name;
   bool follow = false;
+  std::optional<uint64_t> tail;  // so many of the last lines that are there; else all
 };
 
 int run_logs(Transport& transport, Console& console, const LogsOptions& options);

@@ -67,10 +67,8 @@ Error not_deployable(const std::string& path) {
                      "' is a file that cannot be deployed by itself: name a folder with a "
                      "lambent.toml, such a file, or a model (.onnx)";
   if (path.ends_with(".py")) {
-    said +=
-        "; functions of a Python file with lambent.App are deployed by 'python3 -m lambent "
-        "deploy " +
-        path + "'";
+    said += "; functions of a Python file with lambent.App are deployed by 'lambent deploy " +
+            path + "', without other options";
   } else if (path.ends_with(".zip")) {
     said += "; code that is zipped already is named by --code beside a lambent.toml";
   }

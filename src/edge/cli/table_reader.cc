@@ -247,9 +247,16 @@ void TableReader::know(std::span<const std::string_view> keys) {
 void TableReader::warn_of_unknown(std::vector<std::string>& warnings) const {
   for (const auto& [key, node] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
+    std::string hint = did_you_mean(key.str(), known_, prefix_);
+    // Of a table they are few enough to be told.
+    if (hint.empty() && !prefix_.empty()) {
+      hint = "; [" + prefix_.substr(0, prefix_.size() - 1) + "] has";
+      for (size_t i = 0; i < known_.size(); ++i) {
+        hint += (i == 0 ? " " : ", ") + std::string(known_[i]);
+      }
+    }
     warnings.push_back(file_ + " line " + std::to_string(node.source().begin.line) + ": no key '" +
-                       prefix_ + std::string(key.str()) + "'" +
-                       did_you_mean(key.str(), known_, prefix_));
+                       prefix_ + std::string(key.str()) + "'" + hint);
   }
 }
 

@@ -53,14 +53,15 @@ TEST_F(TableReaderTest, ADurationFitsTheClockWhateverIsWritten) {
 }
 
 TEST_F(TableReaderTest, WarnsOfKeysThatWereNotAskedFor) {
-  TableReader typo = reader("share = 1\nshares = 2\nother = 3");
+  TableReader typo = reader("share = 1\nshares = 2\nother = 3\nunlike_any = 4");
   unsigned share = 0;
   typo.read("share", share);
   constexpr std::string_view kOthers[] = {"other"};
   typo.know(kOthers);
   std::vector<std::string> warnings;
   typo.warn_of_unknown(warnings);
-  EXPECT_THAT(warnings, ElementsAre("f line 2: no key 'part.shares'; did you mean 'part.share'?"));
+  EXPECT_THAT(warnings, ElementsAre("f line 2: no key 'part.shares'; did you mean 'part.share'?",
+                                    "f line 4: no key 'part.unlike_any'; [part] has share, other"));
 }
 
 }  // namespace

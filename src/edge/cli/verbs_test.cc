@@ -18,6 +18,18 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
+TEST_F(Verbs, LsTellsHandlersByTheirRuntimeAndAllOthersByWhatTheyAre) {
+  transport.answer(response(200, R"({"functions":[
+      {"name":"a","kind":"handler","runtime":"python3","handler":"app.handler"},
+      {"name":"b","kind":"http","runtime":"python3","handler":"python3 server.py"},
+      {"name":"c","kind":"http","runtime":"python3","handler":"lambent-model-server model.onnx"},
+      {"name":"d","kind":"workflow","runtime":"provided.al2023","handler":"workflow.json"}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  for (const char* row : {"a     python3", "b     http", "c     model", "d     workflow"}) {
+    EXPECT_THAT(out.str(), HasSubstr(row));
+  }
+}
+
 TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
   transport.answer(response(200, R"({"functions":[
       {"name":"hello","runtime":"python3","revision":2,"gpu_memory_bytes":536870912,
@@ -162,8 +174,6 @@ TEST_F(Verbs, WhyTellsTheCallsOfAWorkflow) {
 }
 
 TEST_F(Verbs, WhyAsksTheJournalForStoriesOfOtherFunctions) {
-  EXPECT_EQ(run_why(transport, console, "7"), exit_code_of(ErrorCode::kInvalidArgument));
-  EXPECT_TRUE(transport.requests.empty());
   const char* unknown = R"({"error": {"code": "NOT_FOUND", "message": "not in the journal"}})";
   transport.answer(response(404, unknown));
   transport.answer(response(200, R"({"function": "f", "story": [
@@ -177,6 +187,31 @@ TEST_F(Verbs, WhyAsksTheJournalForStoriesOfOtherFunctions) {
   EXPECT_THAT(err.str(), HasSubstr("not in the journal"));
   transport.answer(response(200, "<html>"));
   EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kInternal));
+}
+
+TEST_F(Verbs, WhyOfAFunctionTellsOfItsSlowestInvocation) {
+  transport.answer(response(200, R"({"function": {"name": "f"}})"));
+  transport.answer(response(200, std::string(R"({"invocations": [
+      {"invocation": "1e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a", "took_ms": 3},
+      {"invocation": ")") + kId + R"(", "took_ms": 1500.25},
+      {"invocation": "2e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a", "took_ms": 7}]})"));
+  transport.answer(response(404, "{}"));
+  transport.answer(response(200, R"({"function": "f", "story": []})"));
+  EXPECT_EQ(run_why(transport, console, "f"), 0) << err.str();
+  EXPECT_EQ(transport.requests[1].target, "/v1/activity/invocations?limit=500&function=f");
+  EXPECT_EQ(transport.requests[2].target, std::string("/v1/invocations/") + kId + "/trace");
+  EXPECT_THAT(out.str(), HasSubstr("the slowest of the last 3 of f, 1500.2 ms:\n"));
+}
+
+TEST_F(Verbs, WhyOfAFunctionThatIsNotThereOrWasNotCalledSaysSo) {
+  transport.answer(
+      response(404, R"({"error": {"code": "NOT_FOUND", "message": "no function 7"}})"));
+  EXPECT_EQ(run_why(transport, console, "7"), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_THAT(err.str(), AllOf(HasSubstr("no function 7"), HasSubstr("an invocation's id looks")));
+  transport.answer(response(200, R"({"function": {"name": "f"}})"));
+  transport.answer(response(200, R"({"invocations": []})"));
+  EXPECT_EQ(run_why(transport, console, "f"), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_THAT(err.str(), HasSubstr("no invocation of 'f' that ended is remembered"));
 }
 
 TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {
@@ -198,6 +233,22 @@ TEST_F(Verbs, LogsSayThatOlderLinesAreGone) {
   EXPECT_EQ(run_logs(transport, console, {.name = "f"}), 0);
   EXPECT_EQ(out.str(), "last\n");
   EXPECT_THAT(err.str(), HasSubstr("older lines are gone"));
+}
+
+TEST_F(Verbs, LogsGiveAsManyOfTheLastLinesAsAreAskedFor) {
+  const auto shown = [this](uint64_t tail) {
+    transport.answer(response(200, "one\ntwo\nth", {{"x-lambent-next-offset", "10"}}));
+    transport.answer(response(200, "ree\n\nfive\n", {{"x-lambent-next-offset", "20"}}));
+    transport.answer(response(200, "", {{"x-lambent-next-offset", "20"}}));
+    out.str("");
+    EXPECT_EQ(run_logs(transport, console, {.name = "f", .tail = tail}), 0);
+    return out.str();
+  };
+  EXPECT_EQ(shown(0), "");
+  EXPECT_EQ(shown(1), "five\n");
+  EXPECT_EQ(shown(3), "three\n\nfive\n");
+  EXPECT_EQ(shown(5), "one\ntwo\nthree\n\nfive\n");
+  EXPECT_EQ(shown(9), "one\ntwo\nthree\n\nfive\n");
 }
 
 TEST_F(Verbs, RmGoesOnAfterAFailure) {

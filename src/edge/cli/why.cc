@@ -1,10 +1,12 @@
 #include "edge/cli/why.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/base/ids.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/api_json.h"
 #include "edge/cli/text_table.h"
 #include "edge/cli/wait_words.h"
 
@@ -136,14 +138,40 @@ int run_why_of_journal(Transport& transport, Console& console, const std::string
   return 0;
 }
 
+// The slowest of a function's last invocations, by its id.
+Result<std::string> slowest_of(Transport& transport, Console& console, const std::string& name) {
+  const std::string escaped = http::percent_encode(name);
+  const auto there = ask_json(transport, "GET", "/v1/activity/functions/" + escaped);
+  if (!there.ok()) {
+    return Error{there.error().code,
+                 there.error().message +
+                     " (an invocation's id looks like 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a)"};
+  }
+  ASSIGN_OR_RETURN(
+      const Json ended,
+      ask_json(transport, "GET", "/v1/activity/invocations?limit=500&function=" + escaped));
+  const Json rows = list(ended, "invocations");
+  const auto slowest = std::max_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
+    return number(a, "took_ms") < number(b, "took_ms");
+  });
+  if (slowest == rows.end()) {
+    return Error{ErrorCode::kNotFound, "no invocation of '" + name + "' that ended is remembered"};
+  }
+  if (!console.json) {
+    console.out << "the slowest of the last " << rows.size() << " of " << name << ", "
+                << ms(*slowest, "took_ms") << " ms:\n";
+  }
+  return text(*slowest, "invocation");
+}
+
 }  // namespace
 
-int run_why(Transport& transport, Console& console, const std::string& invocation) {
-  if (!invocation_id_from_string(invocation)) {
-    return fail(console,
-                {ErrorCode::kInvalidArgument, "'" + invocation +
-                                                  "' is no invocation's id, which looks like "
-                                                  "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a"});
+int run_why(Transport& transport, Console& console, const std::string& which) {
+  std::string invocation = which;
+  if (!invocation_id_from_string(which)) {
+    auto found = slowest_of(transport, console, which);
+    if (!found.ok()) return fail(console, found.error());
+    invocation = *std::move(found);
   }
   const auto response = good(transport.send(
       {.method = "GET", .target = "/v1/invocations/" + invocation + "/trace"}, kTimeout));

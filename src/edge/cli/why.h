@@ -9,6 +9,7 @@
 
 namespace lambent::cli {
 
-int run_why(Transport& transport, Console& console, const std::string& invocation);
+// `which` is an invocation's id, or a function: of its last invocations the slowest.
+int run_why(Transport& transport, Console& console, const std::string& which);
 
 }  // namespace lambent::cli

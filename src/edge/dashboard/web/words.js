@@ -18,7 +18,7 @@ export const STARTS = [
 
 // [what held it back, what can be done about it]
 const REASONS = {
-  own_queue: ["it stood behind other calls of its function", "Raise the function's max_concurrency if they may run side by side."],
+  own_queue: ["it stood behind other calls of its function", "Its calls come faster than they end. Shorter runs or another GPU help, and a higher max_concurrency where that is its limit."],
   concurrency_limit: ["its function ran as many calls as it may at once", "Raise the function's max_concurrency, or call it less often at once."],
   throttled: ["its function had used more than its share, so others went first", "That is fair sharing. A higher weight gives the function a larger share."],
   behind_others: ["calls of other functions came first", "That is the policy's order. A higher weight, or another policy, changes it: try it under What if."],
