@@ -48,8 +48,11 @@ class ModelsTest(ModelWorkerTest):
         self.assertEqual({name: index.get(name) for name in ("scores", "every-type")},
                          {"scores": "READY", "every-type": "READY"})
         client.load_model("scores")
-        with self.assertRaisesRegex(InferenceServerException, "not unloaded by clients"):
-            client.unload_model("scores")
+        client.unload_model("scores")
+        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
+        self.assertTrue(client.is_model_ready("scores"))
+        with self.assertRaisesRegex(InferenceServerException, "there is no model 'none'"):
+            client.unload_model("none")
 
     def test_answers_are_those_of_onnxruntime_itself(self):
         client, values = self.client(), np.random.default_rng(1).random((5, 4), dtype=np.float32)
