@@ -83,12 +83,20 @@ class KeysTest(unittest.TestCase):
         self.assertEqual([run["failed"] for run in (worth, lru, explicit)], [0, 0, 0])
         self.assertGreater(result["calls"], 1000)
         through_worker = result["worker"]
-        for system in ("worth", "lru") if "skipped" not in through_worker else ():
-            run = through_worker["systems"][system]
-            self.assertEqual(run["failed"], 0)
-            self.assertGreater(run["calls"], run["loads"])
-            self.assertGreater(run["hot"]["calls"], 0)
-            self.assertGreater(run["hot_over_alone"]["p50_s"], 0)
+        if "skipped" in through_worker:
+            return
+        self.assertEqual((through_worker["models"], through_worker["trace"], set(through_worker["holds_mib"])), (24, None, {"1", "2", "4", "8", "16", "28"}))
+        self.assertEqual(set(through_worker["systems"]), {"worth", "lru", "explicit"})
+        self.assertEqual(through_worker["alone"]["calls"], through_worker["alone"]["hot"]["calls"])
+        for system, run in through_worker["systems"].items():
+            self.assertEqual((run["failed"], run["calls"]), (0, through_worker["calls"]), system)
+            self.assertEqual(run["hot"]["calls"], through_worker["alone"]["calls"], system)
+            self.assertEqual(run["loads"], sum(each["loads"] for each in run["rounds"]), system)
+            self.assertGreaterEqual(run["loaded_mib"], run["loads"], system)
+            self.assertGreaterEqual(run["loads"], run["hot_loads"], system)
+            self.assertGreater(run["held_mib"]["most"], 0, system)
+            for key in ("mean_s", "p50_s", "p99_s"):
+                self.assertGreater(run["hot_over_alone"][key], 0, f"{system} {key}")
 
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
@@ -331,12 +339,12 @@ class KeysTest(unittest.TestCase):
             self.assertLess(rows[0.5, 6]["run_over_D1"], rows[None, 6]["run_over_D1"])
         by_turns, side_by_side = ({row["D"]: row for row in result["phases"][mode]["figure9"] if row["threshold"] is None} for mode in ("turns", "mps"))
         self.assertGreater(by_turns[6]["run_over_D1"], side_by_side[6]["run_over_D1"])
-        for option in ("mqfq-early", "ours-early", "ours-grace"):
+        for option in ("mqfq-early", "ours-early", "ours-grace", "ours-worth"):
             self.assertGreater(result["options"][option]["judged, all"]["mean"], 0)
         self.assertEqual(len([name for name in result["unseen"] if name.startswith("family ")]), 14)
         for measure in ("mean", "p99", "worst function"):
             over = {other: figures["mean"] for other, figures in result["unseen"]["all"][measure].items()}
-            self.assertEqual(len(over), 15)
+            self.assertEqual(len(over), 16)
             # Over the best of more it is never better than over the best of fewer.
             self.assertGreaterEqual(over["best of all"], over["best"])
             self.assertGreaterEqual(over["best of all"], over["best published"])

@@ -1,29 +1,28 @@
 #!/usr/bin/env python3
 """bench models: many models on a device that holds a few of them, in the simulator, with the arrivals of a trace: which leave by what they
 cost, by least recent use, and as a server that loads and unloads whole models has it; and the busiest models by themselves. Then, where
-uv and onnxruntime are installed, ONNX models through a worker whose host memory holds a few of them.
+uv and onnxruntime are installed, ONNX models through a worker whose host memory holds ten of them: by worth, by least recent use, and
+loaded and unloaded by a client.
 
-docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--traces DIR] [--models N]
-Of DIR it reads azure2019_8h/invocations.csv.gz, calls by the minute of the Azure Functions trace of 2019; without it, models are as
+docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--traces DIR] [--trace NAME] [--models N]
+Of DIR it reads NAME/invocations.csv.gz, calls by the minute of the Azure Functions trace of 2019; without it, models are as
 popular as k^-1 says and called at random.
 """
 import argparse
 import csv
-import gzip
 import json
 import pathlib
 import random
 import subprocess
 import tempfile
 
+import models_arrivals
 import models_worker
 from worker_under_test import PREFIX, PROGRAMS, machine
 
 DEVICE_GIB, HELD, HOT = 16, 10, 5
 SEED = 7
-TRACE = "azure2019_8h/invocations.csv.gz"
-# Of a device that many models share: runs take milliseconds, and no model has more than one a second.
-MOST_A_MINUTE = 60
+SIMULATED_TRACE = "azure2019_8h"
 LOADED_GB_PER_S, START_S = 4, 0.3  # of a file that is in the page cache, and before it
 SYSTEMS = {
     "worth": ("--set", "eviction=worth"),
@@ -33,17 +32,8 @@ SYSTEMS = {
 }
 
 
-def minutes_of(path):
-    """Calls of each function in each minute, the busiest first, without those that one device cannot serve."""
-    with (gzip.open(path, "rt") if path.suffix == ".gz" else open(path)) as file:
-        rows = csv.reader(file)
-        first = next(index for index, word in enumerate(next(rows)) if word.isdigit())
-        counts = [[int(word) for word in row[first:]] for row in rows]
-    return sorted((row for row in counts if 0 < sum(row) <= MOST_A_MINUTE * len(row)), key=sum, reverse=True)
-
-
-def drawn_minutes(models, minutes, draw):
-    return [[sum(draw.random() < 60 / (4 + rank) / 60 for _ in range(60)) for _ in range(minutes)] for rank in range(models)]
+def trace_of(options, name):
+    return models_arrivals.read_trace(options.traces / name / "invocations.csv.gz") if options.traces else None
 
 
 def write_workload(folder, minutes, draw):
@@ -95,6 +85,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--traces", type=pathlib.Path)
+    parser.add_argument("--trace", choices=models_arrivals.TRACES, default=models_arrivals.TRACES[0], help="of the part through a worker")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the part through a worker")
+    parser.add_argument("--rounds", type=int, help="of the part through a worker")
     parser.add_argument("--models", type=int)
     parser.add_argument("--only", choices=("simulated", "worker"))
     options = parser.parse_args()
@@ -107,21 +100,32 @@ def main():
 
 
 def through_worker(options):
-    result = models_worker.run(options.quick, random.Random(SEED))
+    plan = models_worker.QUICK if options.quick else models_worker.WHOLE
+    plan = plan._replace(models=options.models or plan.models, rounds=options.rounds or plan.rounds)
+    result = models_worker.run(plan, random.Random(options.seed), trace_of(options, options.trace), lambda line: print(f"worker, {line}", flush=True))
     if "skipped" in result:
         print(f"worker: skipped, {result['skipped']}")
+        return result
+    alone = result["alone"]["hot"]
+    print("worker, the busiest alone: " + latencies(alone))
     for system, run in result["systems"].items():
-        mean, p50, p99 = ("none" if run[key] is None else f"{run[key] * 1e3:.1f}" for key in ("mean_s", "p50_s", "p99_s"))
-        print(f"worker, {system}: mean {mean} ms, p50 {p50}, p99 {p99}, "
-              f"{run['loads']} loads of {run['calls']} calls, {run['failed']} failed; the busiest over having the memory alone: "
+        print(f"worker, {system}: {latencies(run)}; {run['loads']} loads of {run['calls']} calls, {run['loaded_mib']} MiB of files, {run['failed']} failed; "
+              f"the busiest {latencies(run['hot'])}, over having the memory alone: "
               + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))
-    return result
+    return {"trace": options.trace if options.traces else None, "seed": options.seed, **result}
+
+
+def latencies(run):
+    mean, p50, p99 = ("none" if run[key] is None else f"{run[key] * 1e3:.1f}" for key in ("mean_s", "p50_s", "p99_s"))
+    return f"mean {mean} ms, p50 {p50}, p99 {p99}"
 
 
 def simulated(options):
     models = options.models or (40 if options.quick else 200)
     draw = random.Random(SEED)
-    minutes = minutes_of(options.traces / TRACE)[:models] if options.traces else drawn_minutes(models, 20 if options.quick else 240, draw)
+    trace = trace_of(options, SIMULATED_TRACE)
+    minutes = (models_arrivals.busiest(trace[1])[:models] if trace
+               else models_arrivals.drawn_minutes(models, 20 if options.quick else 240, draw))
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         names = write_workload(folder, minutes, draw)

@@ -41,9 +41,9 @@ class Worker:
         self.socket = self.folder / "api.sock"
         self.log_path = self.folder / "worker.log"
         self.flags = flags
-        self._start()
+        self.start()
 
-    def _start(self):
+    def start(self):
         endpoint = self.folder / "run/endpoint"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
@@ -63,13 +63,16 @@ class Worker:
 
     def restart(self):
         """Stops it and starts it over the same state; seconds from its end until it answers."""
+        self.stop()
+        start = time.monotonic()
+        self.start()
+        self.request("GET", "/healthz")
+        return time.monotonic() - start
+
+    def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
         (self.folder / "run/endpoint").unlink(missing_ok=True)
-        start = time.monotonic()
-        self._start()
-        self.request("GET", "/healthz")
-        return time.monotonic() - start
 
     def __enter__(self):
         return self
@@ -99,10 +102,10 @@ class Worker:
             raise SystemExit(f"{method} {path}: HTTP {response.status}: {content[:500]!r}")
         return content
 
-    def create(self, name, code, runtime, handler, max_concurrency=1, tags=None):
+    def create(self, name, code, runtime, handler, max_concurrency=1, tags=None, memory_mib=256):
         self.request("POST", "/2015-03-31/functions", json.dumps({
             "FunctionName": name, "Runtime": runtime, "Handler": handler, "Role": "arn:aws:iam::0:role/any",
-            "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 60, "MemorySize": 256,
+            "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 60, "MemorySize": memory_mib,
             "Tags": {"lambent:max-concurrency": str(max_concurrency), **(tags or {})}}))
 
     def cpu_seconds(self):

@@ -17,8 +17,10 @@ struct Option {
   const char* name;
   const char* without;
 };
-constexpr Option kOptions[] = {
-    {"mqfq-early", "mqfq"}, {"ours-early", "ours-ahead"}, {"ours-grace", "ours-ahead"}};
+constexpr Option kOptions[] = {{"mqfq-early", "mqfq"},
+                               {"ours-early", "ours-ahead"},
+                               {"ours-grace", "ours-ahead"},
+                               {"ours-worth", "ours-ahead"}};
 constexpr unsigned kPools[] = {4, 8, 16, 24};
 constexpr double kSlowdowns[] = {0.2, 1.1};
 constexpr double kMemoryScales[] = {1, 2};

@@ -104,15 +104,14 @@ std::vector<System> make_systems() {
   clairvoyant.eviction = EvictionRule::kForeseen;
   clairvoyant.options.mqfq.over_run = simulator::kNoOrderButCost;
   clairvoyant.options.density.grace_period = simulator::kNoOrderButCost;
-  for (const char* name : {"ours-early", "ours-grace"}) {
+  const auto add_option = [&](const std::string& name) -> System& {
     System& option = add(name);
     option.foresees = true;
-    if (name == std::string("ours-early")) {
-      option.moves_early = true;
-    } else {
-      option.eviction = EvictionRule::kCostAwareGrace;
-    }
-  }
+    return option;
+  };
+  add_option("ours-early").moves_early = true;
+  add_option("ours-grace").eviction = EvictionRule::kCostAwareGrace;
+  add_option("ours-worth").eviction = EvictionRule::kWorth;
   all.push_back(all[0]);
   all.back().name = "mqfq-early";
   all.back().moves_early = true;

@@ -53,7 +53,8 @@ std::string settings_of(const System& system);
 //                for what its start costs, shortest work first. No bound: a schedule to compare
 //                with
 //   mqfq-early, ours-early   memory leaves as soon as its flow is throttled or inactive;
-//   ours-grace   ours-ahead, where a function in its grace period is evicted after all others
+//   ours-grace   ours-ahead, where a function in its grace period is evicted after all others;
+//   ours-worth   ours-ahead, where what is worth least leaves, of memory and of sandboxes
 //   ours-tokens  every cold start holds a token, as with all the others
 //   ours-one     no second containers
 //   ours-fixed   what shipped before: it does not adapt, a second container after a cold start's

@@ -19,8 +19,8 @@ using bench::Joined;
 namespace {
 
 // What ships, and what it is judged against, each with its pool: what was published and three
-// orders more, with one sandbox a function and with second ones (Batch has none); and what shipped
-// before.
+// orders more, with one sandbox a function and with second ones (Batch has none); what shipped
+// before, and what ships with another rule of eviction.
 constexpr const char* kDefault = "ours-ahead";
 struct Other {
   const char* name;
@@ -39,7 +39,8 @@ constexpr Other kOthers[] = {{.name = "mqfq-pool", .is_published = true},
                              {.name = "sjf-pool-second", .has_second = true},
                              {.name = "sjf-set-up-pool-second", .has_second = true},
                              {.name = "eevdf-pool-second", .has_second = true},
-                             {.name = "ours-unweighed", .is_ours = true}};
+                             {.name = "ours-unweighed", .is_ours = true},
+                             {.name = "ours-worth", .is_ours = true}};
 constexpr size_t kCount = std::size(kOthers);
 // The best of some, cell by cell.
 struct Best {

@@ -88,8 +88,11 @@ class GrpcTest(ModelWorkerTest):
         index = {each.name: each.state for each in client.get_model_repository_index().models}
         self.assertEqual((index.get("scores"), index.get("every-type")), ("READY", "READY"))
         client.load_model("scores")
-        with self.assertRaisesRegex(InferenceServerException, r"UNIMPLEMENTED.*not unloaded by clients"):
-            client.unload_model("scores")
+        client.unload_model("scores")
+        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
+        self.assertTrue(client.is_model_ready("scores"))
+        with self.assertRaisesRegex(InferenceServerException, "there is no model 'none'"):
+            client.unload_model("none")
 
     def test_answers_are_the_products_and_are_counted(self):
         values = np.random.default_rng(1).random((5, 4), dtype=np.float32)

@@ -48,8 +48,29 @@ class ModelsTest(ModelWorkerTest):
         self.assertEqual({name: index.get(name) for name in ("scores", "every-type")},
                          {"scores": "READY", "every-type": "READY"})
         client.load_model("scores")
-        with self.assertRaisesRegex(InferenceServerException, "not unloaded by clients"):
-            client.unload_model("scores")
+        client.unload_model("scores")
+        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
+        self.assertTrue(client.is_model_ready("scores"))
+        with self.assertRaisesRegex(InferenceServerException, "there is no model 'none'"):
+            client.unload_model("none")
+
+    def test_a_model_at_work_is_unloaded_once_it_has_answered(self):
+        def states():
+            return [each["state"] for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] != "stopping"]
+        body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}).encode()
+        connection = http.client.HTTPConnection(self.worker.endpoint.removeprefix("http://"), timeout=30)
+        self.addCleanup(connection.close)
+        connection.putrequest("POST", "/v2/models/scores/infer")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders()
+        connection.send(body[:10])
+        self.worker.wait_for(lambda: states() == ["busy"], what="the model at work")
+        self.client().unload_model("scores")
+        self.assertEqual(states(), ["busy"])
+        connection.send(body[10:])
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, "outputs" in json.loads(answer.read())), (200, True))
+        self.worker.wait_for(lambda: not states(), what="the model to leave memory")
 
     def test_answers_are_those_of_onnxruntime_itself(self):
         client, values = self.client(), np.random.default_rng(1).random((5, 4), dtype=np.float32)

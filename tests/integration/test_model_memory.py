@@ -1,5 +1,6 @@
 """More models than fit: kernels on a device, and processes on the host. What is worth least leaves by itself, what is pinned stays, and
 every request is answered meanwhile."""
+import concurrent.futures
 import json
 import pathlib
 import unittest
@@ -73,6 +74,30 @@ class OnADevice(Memory, KernelTest):
         self.deploy("--set", "eviction=lru", "--set", "anticipation=0")
         self.call_all(self.NAMES)
         self.assertEqual((self.tier("hot"), self.tier("pinned")), ("host", "device"))
+
+
+    def unload(self, name):
+        return self.worker.request("POST", f"/v2/repository/models/{name}/unload")
+
+    def test_what_a_client_unloads_leaves_once_it_rests_and_comes_back(self):
+        self.deploy()
+        self.call("hot")
+        with concurrent.futures.ThreadPoolExecutor(1) as one:
+            asked = one.submit(self.call, "seldom0")
+            self.worker.wait_for(lambda: asked.done() or any(each["function"] == "seldom0" and each["state"] == "busy" for each in self.worker.sandboxes()),
+                                 what="a model at work")
+            for name in ("hot", "seldom0"):
+                self.unload(name)
+            asked.result()
+        # The second call of `seldom0` may have begun after it was unloaded.
+        self.unload("seldom0")
+        for name in ("hot", "seldom0"):
+            self.worker.wait_for(lambda: self.tier(name) == "disk", what=f"{name} to leave the device")
+            self.call(name)
+            self.assertEqual(self.tier(name), "device")
+        with self.assertRaisesRegex(Exception, "412.*min_instances"):
+            self.unload("pinned")
+        self.assertEqual(self.tier("pinned"), "device")
 
 
 class OnTheHost(Memory, unittest.TestCase):

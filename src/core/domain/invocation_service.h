@@ -141,6 +141,10 @@ class InvocationService {
     uint64_t next_offset = 0;
   };
   virtual Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const = 0;
+
+  // What it holds in memory is given back: its sandboxes end once they rest, and the next call
+  // starts one. NOT_FOUND; FAILED_PRECONDITION: instances of it are kept ready.
+  virtual Result<void> unload(const FunctionName& name) = 0;
 };
 
 }  // namespace lambent

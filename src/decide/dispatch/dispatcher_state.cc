@@ -210,12 +210,12 @@ void Dispatcher::State::on(const TenantChanged& event) {
 // ---- The host's memory
 
 void Dispatcher::State::on(const SandboxCrowdedOut& event) {
-  const auto slot = pools.host.fleet().find(event.sandbox);
-  if (!slot || pools.host.fleet().sandbox(*slot).state != SandboxState::kIdle) {
-    ++log.counters().ignored_events;
-    return;
+  for (DevicePool* pool : pools.all()) {
+    const auto slot = pool->fleet().find(event.sandbox);
+    if (!slot || pool->fleet().sandbox(*slot).state != SandboxState::kIdle) continue;
+    return pool->evict(*slot);
   }
-  pools.host.evict(*slot);
+  ++log.counters().ignored_events;
 }
 
 // ---- Memory that moves

@@ -369,9 +369,9 @@ struct CallForeseen {
   }
 };
 
-// The host's memory is short, and of the sandboxes without a GPU that rest this one is to leave
-// (scheduling/host_victims.h). What it takes is measured, so who measures chooses. If it does not
-// rest any more, nothing happens.
+// Of the sandboxes that rest this one is to leave: the host's memory is short, and it has no GPU
+// (scheduling/host_victims.h; what it takes is measured, so who measures chooses); or a client said
+// so. If it does not rest any more, nothing happens.
 struct SandboxCrowdedOut {
   SandboxId sandbox;
 

@@ -16,17 +16,17 @@ struct HostRank {
   Instant last_used{};
   SandboxSlot slot = kNoSandbox;
   Bytes memory;
+  bool rests = true;
   auto operator<=>(const HostRank&) const = default;
 };
 
 // What a byte of it is expected to save, in seconds of starts per second. A function that has been
 // silent for longer than its usual gap is taken to come as rarely as that silence.
-double worth_of(const FleetOptions& options, const Flow& flow, const Sandbox& sandbox, Bytes memory,
-                Instant now) {
+double worth_of(const FleetOptions& options, const Flow& flow, Duration silence, Bytes memory) {
   if (options.eviction == EvictionRule::kLeastRecentlyUsed) return 0;
   const EvictionGuesses& guesses = options.guesses;
-  const Duration gap = std::max(
-      {flow.interarrival.mean_or(guesses.gap), now - sandbox.last_used, Duration(milliseconds(1))});
+  const Duration gap =
+      std::max({flow.interarrival.mean_or(guesses.gap), silence, Duration(milliseconds(1))});
   const bool is_cpu_variant = flow.device_memory > Bytes(0);
   const Duration start =
       is_cpu_variant ? expected_host_cold_start(flow) : flow.cold_start.mean_or(guesses.cold_start);
@@ -39,11 +39,15 @@ std::vector<HostRank> ranked(const Fleet& host, const Flows& flows,
   for (const auto& [slot, memory] : measured) {
     const Sandbox& sandbox = host.sandbox(slot);
     const Flow& flow = flows[sandbox.function.value];
-    if (sandbox.state != SandboxState::kIdle || memory == Bytes(0) || flow.pending > 0) continue;
-    ranks.push_back({.worth = worth_of(host.options(), flow, sandbox, memory, now),
-                     .last_used = sandbox.last_used,
+    const bool rests = sandbox.state == SandboxState::kIdle;
+    if (sandbox.state == SandboxState::kStopping || memory == Bytes(0)) continue;
+    if (rests && flow.pending > 0) continue;
+    const Instant last_used = rests ? sandbox.last_used : now;
+    ranks.push_back({.worth = worth_of(host.options(), flow, now - last_used, memory),
+                     .last_used = last_used,
                      .slot = slot,
-                     .memory = memory});
+                     .memory = memory,
+                     .rests = rests});
   }
   std::sort(ranks.begin(), ranks.end());
   return ranks;
@@ -52,14 +56,23 @@ std::vector<HostRank> ranked(const Fleet& host, const Flows& flows,
 }  // namespace
 
 std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
-                                      std::span<const MeasuredSandbox> measured, Bytes needed,
-                                      Instant now) {
+                                      std::span<const MeasuredSandbox> measured,
+                                      HostShortage shortage, Instant now) {
   std::vector<HostRank> chosen;
   std::map<FunctionId, unsigned> leaving;
+  Bytes needed = shortage.needed;
+  Bytes waits;  // until one rests that starts or works
   Bytes freed;
   for (const HostRank& rank : ranked(host, flows, measured, now)) {
     if (freed >= needed) break;
     const FunctionId function = host.sandbox(rank.slot).function;
+    if (!rank.rests) {
+      const bool stays = flows[function.value].min_instances > 0;
+      if (stays || waits + rank.memory > shortage.may_wait) continue;
+      waits += rank.memory;
+      needed -= std::min(needed, rank.memory);
+      continue;
+    }
     if (is_kept(host, flows[function.value], function, leaving[function])) continue;
     ++leaving[function];
     freed += rank.memory;

@@ -18,13 +18,20 @@ struct MeasuredSandbox {
   Bytes memory;
 };
 
+// What has to come free, and how much of it may wait for sandboxes that start or work.
+struct HostShortage {
+  Bytes needed;
+  Bytes may_wait;
+};
+
 // Those that leave so that `needed` comes free, or as much of that as can: of those that rest, are
 // none of min_instances and have no call waiting. Those go first whose bytes are expected to be
 // worth least: what a start takes, times how often they are called, over what they hold; by
 // EvictionRule::kLeastRecentlyUsed those that were not used for longest. None leaves that the
-// others make unnecessary.
+// others make unnecessary. One that starts or works and is worth less than those at rest will leave
+// in their place as soon as it rests, when this is asked again; up to `may_wait` they stay for it.
 std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
-                                      std::span<const MeasuredSandbox> measured, Bytes needed,
-                                      Instant now);
+                                      std::span<const MeasuredSandbox> measured,
+                                      HostShortage shortage, Instant now);
 
 }  // namespace lambent::scheduling

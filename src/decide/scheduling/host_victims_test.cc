@@ -33,8 +33,8 @@ class HostVictims : public testing::Test {
     measured_.push_back({slot, memory});
     return slot;
   }
-  Slots victims(Bytes needed) const {
-    return host_victims(host_, flows_, measured_, needed, at(100));
+  Slots victims(Bytes needed, Bytes may_wait = {}) const {
+    return host_victims(host_, flows_, measured_, {needed, may_wait}, at(100));
   }
 
   Flows flows_ = Flows(6);
@@ -87,6 +87,33 @@ TEST_F(HostVictims, AreNeitherAtWorkNorPinnedNorWaitedFor) {
   // One of two stays ready.
   ASSERT_EQ(chosen.size(), 1u);
   EXPECT_EQ(host_.sandbox(chosen[0]).function, FunctionId{2});
+}
+
+TEST_F(HostVictims, WaitForThoseAtWorkThatAreWorthLess) {
+  const SandboxSlot hot = rests(1, seconds(1), seconds(2), Bytes::mib(100), 99);
+  rests(2, seconds(1), seconds(600), Bytes::mib(100), 99, false);
+  EXPECT_EQ(victims(Bytes::mib(100)), Slots{hot});
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::mib(100)), Slots{});
+  flows_[2].pending = 1;  // which it will serve before it rests
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::mib(100)), Slots{});
+  // What is missing beyond that, and more than may wait, is not waited for.
+  EXPECT_EQ(victims(Bytes::mib(101), Bytes::mib(100)), Slots{hot});
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::mib(99)), Slots{hot});
+}
+
+TEST_F(HostVictims, DoNotWaitForThoseAtWorkThatAreWorthMoreOrStay) {
+  const SandboxSlot seldom = rests(1, seconds(1), seconds(60), Bytes::mib(100), 99);
+  rests(2, seconds(1), seconds(2), Bytes::mib(100), 0, false);
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::gib(1)), Slots{seldom});
+  rests(3, seconds(1), seconds(600), Bytes::mib(100), 99, false);
+  flows_[3].min_instances = 1;
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::gib(1)), Slots{seldom});
+}
+
+TEST_F(HostVictimsByUse, DoNotWaitForThoseAtWorkWhichAreUsedNow) {
+  const SandboxSlot rested = rests(1, seconds(1), seconds(600), Bytes::mib(100), 90);
+  rests(2, seconds(1), seconds(600), Bytes::mib(100), 10, false);
+  EXPECT_EQ(victims(Bytes::mib(100), Bytes::gib(1)), Slots{rested});
 }
 
 TEST_F(HostVictimsByUse, WereNotUsedForLongest) {

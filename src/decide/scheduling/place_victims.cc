@@ -63,6 +63,11 @@ void add_candidates_of_functions(const Fleet& fleet, const Flows& flows,
   }
 }
 
+// Where a place is what is short, and no memory, each sandbox has one, however much it holds.
+EvictionRule by_place(EvictionRule rule) {
+  return rule == EvictionRule::kWorth ? EvictionRule::kCostAware : rule;
+}
+
 // A crowded device can only be helped by its own sandboxes.
 void add_victims_on(const Fleet& fleet, uint32_t index, Bytes memory, const Flows& flows,
                     Instant now, std::vector<SandboxSlot>& victims) {
@@ -80,7 +85,9 @@ void add_victims_on(const Fleet& fleet, uint32_t index, Bytes memory, const Flow
   while (committed + memory > device.capacity() || on_device >= device.options.contexts) {
     candidates.clear();
     add_candidates_of_device(fleet, index, flows, victims, candidates);
-    victims.push_back(choose_victim(options.eviction, options.guesses, candidates, now));
+    const bool by_memory = committed + memory > device.capacity();
+    const EvictionRule rule = by_memory ? options.eviction : by_place(options.eviction);
+    victims.push_back(choose_victim(rule, options.guesses, candidates, now));
     leaves(victims.back());
   }
 }
@@ -102,7 +109,7 @@ std::vector<SandboxSlot> victims_for(const Fleet& fleet, const Place& place, Byt
   while (fleet.device_table().sandboxes() >= options.most_sandboxes + victims.size()) {
     candidates.clear();
     add_candidates_of_functions(fleet, flows, victims, candidates);
-    victims.push_back(choose_victim(options.eviction, options.guesses, candidates, now));
+    victims.push_back(choose_victim(by_place(options.eviction), options.guesses, candidates, now));
   }
   return victims;
 }

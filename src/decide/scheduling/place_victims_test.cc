@@ -53,6 +53,24 @@ TEST_F(PlaceVictims, AreOfAnyDeviceWhereOnlyThePoolIsFull) {
   EXPECT_EQ(victims_for(fleet, Place{0}, Bytes::gib(6), flows_, at(9)), std::vector{older});
 }
 
+TEST_F(PlaceVictims, ByWorthBytesCountWhereMemoryIsShortAndNotWhereAPlaceIs) {
+  flows_[1].device_memory = Bytes::gib(8);
+  flows_[2].device_memory = Bytes::gib(2);
+  for (uint32_t function = 1; function <= 2; ++function) {
+    flows_[function].interarrival = RunningMean(seconds(100), 4);
+    flows_[function].cold_start = RunningMean(seconds(3 - function), 4);
+  }
+  FleetOptions small = options();
+  small.eviction = EvictionRule::kWorth;
+  small.most_sandboxes = 2;
+  Fleet fleet(small);
+  // It takes longer to start, but holds more than as many times as much.
+  const SandboxSlot large = idle(fleet, 1, 0, 1);
+  const SandboxSlot quick = idle(fleet, 2, 0, 1);
+  EXPECT_EQ(victims_for(fleet, Place{0}, Bytes::gib(1), flows_, at(9)), std::vector{quick});
+  EXPECT_EQ(victims_for(fleet, Place{0}, Bytes::gib(8), flows_, at(9)), std::vector{large});
+}
+
 TEST_F(PlaceVictims, AreNoneForMemoryThatMoves) {
   FleetOptions moving = options();
   moving.memory_rule = MemoryRule::kMoveIdle;

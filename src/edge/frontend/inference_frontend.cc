@@ -24,6 +24,19 @@ http::Response wrong_method(const std::string& allowed) {
   return response;
 }
 
+// NAME of /v2/repository/models/NAME/unload; else empty.
+std::string_view model_to_unload(std::string_view path) {
+  constexpr std::string_view kBefore = "/v2/repository/models/", kAfter = "/unload";
+  if (!path.starts_with(kBefore) || !path.ends_with(kAfter)) return {};
+  path.remove_prefix(kBefore.size());
+  const std::string_view name = path.substr(0, path.find('/'));
+  return name.size() + kAfter.size() == path.size() ? name : std::string_view();
+}
+
+bool is_model(const FunctionSpec& spec) {
+  return serves_model(spec) || spec.kind == FunctionKind::kKernel;
+}
+
 }  // namespace
 
 bool is_inference_path(std::string_view path) {
@@ -73,12 +86,22 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   if (path == "/v2/repository/index") {
     return is_post ? index_of(caller.tenant) : wrong_method("POST");
   }
-  if (path.starts_with("/v2/repository/models/") && path.ends_with("/unload")) {
-    return inference_error(501,
-                           "models are not unloaded by clients: one that rests leaves by itself "
-                           "when others need its place");
+  if (const std::string_view model = model_to_unload(path); !model.empty()) {
+    return is_post ? unload({caller.tenant, std::string(model)}) : wrong_method("POST");
   }
   return inference_error(404, "there is nothing at " + std::string(path));
+}
+
+http::Response InferenceFrontend::unload(const FunctionName& model) const {
+  const auto spec = service_.find_function(model);
+  if (!spec.ok() || !is_model(*spec)) {
+    return inference_error(404, "there is no model '" + model.name + "'");
+  }
+  for (const std::string& version : versions_of(model)) {
+    const auto unloaded = service_.unload(record_of(model, version));
+    if (!unloaded.ok()) return inference_error(unloaded.error());
+  }
+  return json_response(200, json::object());
 }
 
 FunctionName InferenceFrontend::record_of(const FunctionName& model,
@@ -108,7 +131,7 @@ http::Response InferenceFrontend::index_of(TenantId tenant) const {
   for (;;) {
     const auto page = service_.list_functions(tenant, after, kPage);
     for (const FunctionSpec& spec : page) {
-      if (!serves_model(spec) && spec.kind != FunctionKind::kKernel) continue;
+      if (!is_model(spec)) continue;
       // It is loaded by the first request at the latest, so it is always ready for one.
       for (const std::string& version : versions_of(spec.name)) {
         const auto tier = tiers.find(record_of(spec.name, version).name);

@@ -37,6 +37,8 @@ class InferenceFrontend {
  private:
   http::Response answer_to(const Caller& caller, const http::Request& request) const;
   http::Response index_of(TenantId tenant) const;
+  // All versions of it.
+  http::Response unload(const FunctionName& model) const;
 
   // The versions of a model that can be asked for, as clients write them.
   std::vector<std::string> versions_of(const FunctionName& model) const;

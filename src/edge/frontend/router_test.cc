@@ -614,13 +614,39 @@ TEST_F(RouterTest, TheInferenceProtocolIsAnsweredWithItsOwnErrors) {
   EXPECT_TRUE(json::parse(refused.body)["error"].is_string());
   EXPECT_EQ(call("POST", "/v2/models/m/infer", "reader").status, 403);
   EXPECT_EQ(call("POST", "/v2/repository/index").status, 401);
-  EXPECT_EQ(call("POST", "/v2/repository/models/m/unload", "invoker").status, 501);
+  EXPECT_EQ(call("POST", "/v2/repository/models/m/unload", "reader").status, 403);
   for (const char* path : {"/v2/nothing", "/v2/models"}) {
     const http::Response unknown = call("GET", path, "admin");
     EXPECT_EQ(unknown.status, 404) << path;
     EXPECT_TRUE(json::parse(unknown.body)["error"].is_string()) << path;
   }
   EXPECT_EQ(call("POST", "/v2/health/live").status, 405);
+}
+
+TEST_F(RouterTest, ModelsOfTheTenantAreUnloadedInAllTheirVersions) {
+  use(AuthMode::kTokens);
+  FunctionSpec model = named({kTeam, "m"});
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx";
+  FunctionSpec other = named({kTeam, "plain"});
+  service_.functions[model.name] = model;
+  service_.functions[other.name] = other;
+  const auto unload = [this](const std::string& name) {
+    return call("POST", "/v2/repository/models/" + name + "/unload", "invoker");
+  };
+  EXPECT_EQ(unload("m").status, 200);
+  EXPECT_EQ(service_.unloaded, (std::vector<FunctionName>{{kTeam, "m"}}));
+  EXPECT_EQ(call("GET", "/v2/repository/models/m/unload", "invoker").status, 405);
+  for (const char* name : {"none", "plain"}) {
+    const http::Response refused = unload(name);
+    EXPECT_EQ(refused.status, 404) << name;
+    EXPECT_TRUE(json::parse(refused.body)["error"].is_string()) << name;
+  }
+  service_.failure = Error{ErrorCode::kFailedPrecondition, "one of it is kept ready"};
+  const http::Response pinned = unload("m");
+  EXPECT_EQ(json::parse(pinned.body)["error"], "one of it is kept ready");
+  EXPECT_EQ(pinned.status, http_status_of(ErrorCode::kFailedPrecondition));
+  EXPECT_EQ(service_.unloaded.size(), 1u);
 }
 
 TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {

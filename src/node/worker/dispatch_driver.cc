@@ -367,7 +367,7 @@ bool DispatchDriver::keep(const KeptOnDevices& kept) {
   return dispatcher_.fleet().find(kept.sandbox).has_value();
 }
 
-void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
+void DispatchDriver::on_answer(SandboxId sandbox, HandlerAnswer answer) {
   LiveInvocation* live = uses_.live.find(answer.invocation);
   if (live == nullptr) return;  // it was completed as timed out a moment ago
   const dispatch::InvocationFinished finished{answer.invocation, answer.execution, answer.succeeded,
@@ -376,6 +376,7 @@ void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
   live->answer = std::move(answer);
   handle(finished);
   uses_.host_memory.note();
+  uses_.unloads.answered(sandbox);
 }
 
 void DispatchDriver::on_end(SandboxEnd end) {
@@ -391,6 +392,7 @@ void DispatchDriver::on_end(SandboxEnd end) {
   ending_ = &end;
   handle(exited);
   ending_ = nullptr;
+  uses_.unloads.ended(end.sandbox);
   if (function != FunctionId{}) note_failed_instance(function, end);
 }
 

@@ -25,6 +25,7 @@
 #include "node/worker/journal_writer.h"
 #include "node/worker/live_invocations.h"
 #include "node/worker/pipeline_host.h"
+#include "node/worker/unloads.h"
 
 namespace lambent::worker {
 
@@ -48,6 +49,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
     PipelineHost& pipelines;
     Completions& completions;
     HostMemoryWatch& host_memory;
+    Unloads& unloads;
     // What a CUDA context takes of a device.
     Bytes context_memory;
     FaultPoints* faults = nullptr;  // null: there are none

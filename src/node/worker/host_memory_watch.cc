@@ -11,6 +11,9 @@ namespace {
 // A look reads a file for each sandbox.
 constexpr Duration kLookAfter = milliseconds(100);
 constexpr Duration kWarnAgain = seconds(60);
+// Of the limit, what may be held beyond it until those rest that start or work. Unless an operator
+// says otherwise the limit is three quarters of the host's memory, which has room for that.
+constexpr double kMayWait = 0.25;
 
 }  // namespace
 
@@ -36,9 +39,12 @@ void HostMemoryWatch::look() {
   }
   if (held <= limit_) return;
   const Instant now = loop_.clock().now();
-  const std::vector<scheduling::SandboxSlot> victims =
-      scheduling::host_victims(fleet, dispatcher_.flows(), measured, held - limit_, now);
-  const bool warns = victims.empty() && (warned_ == Instant{} || now - warned_ >= kWarnAgain);
+  const Bytes may_wait(static_cast<uint64_t>(kMayWait * static_cast<double>(limit_.count)));
+  const std::vector<scheduling::SandboxSlot> victims = scheduling::host_victims(
+      fleet, dispatcher_.flows(), measured, {held - limit_, may_wait}, now);
+  const bool is_much = held - limit_ > may_wait;
+  const bool warns =
+      victims.empty() && is_much && (warned_ == Instant{} || now - warned_ >= kWarnAgain);
   if (warns) warned_ = now;
   if (warns || !victims.empty()) {
     log_.write(warns ? LogLevel::kWarning : LogLevel::kInfo, "host_memory_short",

@@ -85,10 +85,13 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       logs_(options_.logs.per_function),
       code_(options_.state_folder, files_, options_.keeps_packages),
       files_(uses_.loop),
-      drain_(uses_.loop, [this] { return has_drained(); }),
+      drain_(uses_.loop,
+             [this] {
+               return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
+             }),
       driver_({uses_.loop, uses_.log, uses_.metrics, *dispatcher_, uses_.journal, functions_, code_,
                live_, drain_, backends_, dispatch_reports_, executors_, pipelines_, completions_,
-               host_memory_, options_.context_memory, uses_.faults}),
+               host_memory_, unloads_, options_.context_memory, uses_.faults}),
       dispatch_reports_(uses_.log, uses_.metrics, logs_, driver_),
       executors_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
@@ -103,6 +106,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
           options_.sandboxes, options_.run_folder),
       host_memory_(uses_.loop, uses_.log, *dispatcher_, sandboxes_, driver_,
                    options_.sandbox_memory),
+      unloads_(*dispatcher_, driver_),
       backends_(sandboxes_, executors_),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
       stage_processes_(sandboxes_, pipeline_reports_, code_),
@@ -149,10 +153,6 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
 Worker::~Worker() {
   uses_.launcher.on_exit([](SandboxId, const sandbox::Exit&) {});
   uses_.launcher.on_zygote({});
-}
-
-bool Worker::has_drained() const {
-  return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
 }
 
 Deployments::Rules Worker::deployment_rules() {
@@ -428,6 +428,18 @@ Result<InvocationService::LogChunk> Worker::read_log(const FunctionName& name,
   ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(record));
   auto chunk = logs_.read(spec->id, offset, Bytes::mib(1).count);
   return LogChunk{std::move(chunk.text), chunk.next_offset};
+}
+
+Result<void> Worker::unload(const FunctionName& name) {
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
+  const unsigned kept = dispatcher_->flows()[spec->id.value].min_instances;
+  if (kept > 0) {
+    return Error{ErrorCode::kFailedPrecondition, "'" + name.name +
+                                                     "' stays loaded: " + std::to_string(kept) +
+                                                     " of it are kept ready (min_instances)"};
+  }
+  unloads_.unload(spec->id);
+  return {};
 }
 
 Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {

@@ -171,6 +171,7 @@ class Worker final : public InvocationService {
   FunctionTotals function_totals(TenantId tenant) const override;
   std::vector<SandboxStatus> sandbox_status(TenantId tenant, Metering metering) const override;
   Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override;
+  Result<void> unload(const FunctionName& name) override;
 
  private:
   WorkflowHost::Events workflow_events();
@@ -179,7 +180,6 @@ class Worker final : public InvocationService {
   void save_profile(FunctionId function, std::string profile);
   void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
-  bool has_drained() const;
   Deployments::Rules deployment_rules();
 
   // The parts know each other by reference, also those that are made after them: no constructor
@@ -203,6 +203,7 @@ class Worker final : public InvocationService {
   ExecutorHost executors_;
   SandboxHost sandboxes_;
   HostMemoryWatch host_memory_;
+  Unloads unloads_;
   Backends backends_;
   WorkflowHost workflows_;
   BackendStageProcesses stage_processes_;

@@ -31,13 +31,14 @@ class FakeService final : public InvocationService {
   std::vector<std::function<void()>> held;
   std::vector<InvocationRequest> submitted;
   std::vector<InvocationId> forgotten;
+  std::vector<FunctionName> unloaded;
   std::vector<FunctionChange> changes;
   std::map<FunctionName, FunctionSpec> functions;
   std::map<InvocationId, std::optional<InvocationResult>> results;
   std::map<std::string, std::string> logs;
   std::vector<SandboxStatus> sandboxes;
   mutable size_t memory_readings = 0;  // of all of them
-  std::optional<Error> failure;  // of everything that changes a function
+  std::optional<Error> failure;        // of everything that changes a function
 
   void submit(InvocationRequest request, Callback<InvocationResult> done) override {
     submitted.push_back(request);
@@ -121,6 +122,13 @@ class FakeService final : public InvocationService {
     if (found == logs.end()) return no_such_function(name);
     const std::string& text = found->second;
     return LogChunk{text.substr(std::min<size_t>(offset, text.size())), text.size()};
+  }
+
+  Result<void> unload(const FunctionName& name) override {
+    if (!functions.contains(name)) return no_such_function(name);
+    if (failure.has_value()) return *failure;
+    unloaded.push_back(name);
+    return {};
   }
 
  private:
