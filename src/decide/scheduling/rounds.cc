@@ -55,6 +55,10 @@ bool Rounds::scale_again(uint32_t tenant, size_t devices) {
   const Duration step = 2 * static_cast<int64_t>(std::max<size_t>(devices, 1)) * unit_;
   uint8_t scale = 1;
   while (scale < kMostScale && backlog >= (scale + 1) * step) ++scale;
+  // Down only from a quarter of a step below, or a backlog about a step would rank all candidates
+  // again with each call that comes or goes.
+  const uint8_t before = scales_[tenant];
+  if (scale < before && backlog >= before * step - step / 4) scale = before;
   return std::exchange(scales_[tenant], scale) != scale;
 }
 
