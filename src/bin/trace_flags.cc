@@ -34,9 +34,8 @@ void add_trace_flags(CLI::App& app, workload::TraceOptions& read) {
              read.columns.push_back(std::move(*choice));
            }
          },
-         "WHAT=COLUMN of a table with a row per call: time, start, end or duration, with :ns, :us, "
-         ":ms, :s, :min, :h or :date behind it unless the name ends so; function (A+B: of both); "
-         "input-tokens, output-tokens")
+         "WHAT=COLUMN[:UNIT] of a table with a row per call, such as time=submitted:ms; WHAT and "
+         "UNIT are in docs/reference/traces.md")
       ->allow_extra_args(false);
   app.add_option("--header", read.header,
                  "NAME,NAME,...: the columns of a trace that has no header line")
@@ -49,7 +48,7 @@ void add_trace_flags(CLI::App& app, workload::TraceOptions& read) {
            if (!rates.ok()) throw CLI::ValidationError("--token-rates", rates.error().message);
            read.token_rates = *rates;
          },
-         "IN,OUT: tokens a second that a call reads and writes, where a trace counts tokens")
+         "IN,OUT: tokens a second that a call reads and writes, where a trace counts them")
       ->default_str("10000,50");
 }
 
