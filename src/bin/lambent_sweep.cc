@@ -215,6 +215,11 @@ class CellWork {
     const MutexLock lock(mutex_);
     return failure_;
   }
+  // Of the cells' traces, each once.
+  std::set<std::string> assumptions() {
+    const MutexLock lock(mutex_);
+    return assumptions_;
+  }
 
  private:
   // False: this cell failed, or one before it.
@@ -222,6 +227,7 @@ class CellWork {
             const std::vector<std::string>& arguments) {
     const MutexLock lock(mutex_);
     if (failure_) return false;
+    if (run.ok()) assumptions_.insert(run->assumptions.begin(), run->assumptions.end());
     const auto kept = run.ok()
                           ? results_.add({cell, sweep::figures_of(run->summary, run->utilisation)})
                           : Result<void>(run.error());
@@ -241,9 +247,12 @@ class CellWork {
   Results& results_ GUARDED_BY(mutex_);
   Progress& progress_ GUARDED_BY(mutex_);
   std::optional<Error> failure_ GUARDED_BY(mutex_);
+  std::set<std::string> assumptions_ GUARDED_BY(mutex_);
 };
 
-Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& results) {
+// What was taken to be so of the traces of the cells that ran.
+Result<std::set<std::string>> run_cells(const Options& options, const SweepPlan& plan,
+                                        Results& results) {
   std::vector<sweep::Cell> left;
   for (sweep::Cell& cell : plan.grid.cells()) {
     if (!results.has(cell)) left.push_back(std::move(cell));
@@ -261,7 +270,7 @@ Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& r
   cells.work();
   for (std::thread& thread : threads) thread.join();
   if (const auto failure = cells.failure()) return *failure;
-  return {};
+  return cells.assumptions();
 }
 
 // The axes of the heat maps: as chosen, else the two with the most values.
@@ -329,7 +338,7 @@ Result<void> sweep_all(const Options& options) {
   if (!options.out.empty()) {
     RETURN_IF_ERROR(results.open(options.out, {LAMBENT_VERSION, plan.arguments, plan.grid}));
   }
-  RETURN_IF_ERROR(run_cells(options, plan, results));
+  ASSIGN_OR_RETURN(const auto assumptions, run_cells(options, plan, results));
   const std::vector<sweep::Point> points = points_of(plan.grid, results.all());
   if (!options.csv.empty()) {
     RETURN_IF_ERROR(write_file_atomically(options.csv, csv_of(plan.grid, points), false));
@@ -358,6 +367,7 @@ Result<void> sweep_all(const Options& options) {
     std::cout
         << "Latencies are of the invocations that succeeded; where many failed they flatter.\n";
   }
+  for (const std::string& each : assumptions) std::cout << "assumed: " << each << "\n";
   std::cout << "All figures are simulated.\n";
   return {};
 }

@@ -3,11 +3,11 @@
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "bin/shown_names.h"
+#include "bin/trace_flags.h"
 #include "core/base/fd.h"
 #include "core/domain/limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "sim/workload/node_profile.h"
-#include "sim/workload/spreading.h"
 
 namespace lambent::bin {
 namespace {
@@ -140,18 +140,7 @@ void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--duration", options.duration_s, "seconds of the window (0: to its end)")
       ->check(within(0.0, 1e9))
       ->capture_default_str();
-  app.add_option("--rate-scale", options.workload.read.rate_scale,
-                 "the trace runs this many times as fast")
-      ->check(within(1e-6, 1e9))
-      ->capture_default_str();
-  app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
-      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}))
-      ->capture_default_str();
-  app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions")
-      ->check(whole_number());
-  app.add_option("--only", options.workload.read.only, "only these functions")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_trace_flags(app, options.workload.read);
   app.add_option("--seed", options.workload.read.seed, "seed of everything that is drawn")
       ->check(whole_number())
       ->capture_default_str();
@@ -161,8 +150,6 @@ void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6))
       ->capture_default_str();
-  app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
-               "leave bad rows out instead of refusing the trace");
 }
 
 // What is done with the results.
@@ -183,10 +170,7 @@ void add_result_flags(CLI::App& app, SimulateOptions& options) {
 
 void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   options.workload.catalogue = bin::find_shared("catalogue/mqfq_table1.csv");
-  app.add_option(
-      "TRACE", options.workload.trace,
-      "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without one, "
-      "a workload is generated from --seed");
+  app.add_option("TRACE", options.workload.trace, kTraceHelp);
   app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
   add_scheduler_flags(app, options);
   add_model_flags(app, options);
@@ -197,7 +181,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
 Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options) {
   options.workload.read.start = from_seconds(options.start_s);
   options.workload.read.length = from_seconds(options.duration_s);
-  options.workload.read.spreading = *workload::spreading_from_name(options.spread);
+  options.workload.phases = !options.phases.empty();
   options.run.seed = options.workload.read.seed;
   options.run.sandbox_time = from_seconds(options.sandbox_ms * 1e-3);
   options.run.host_init_saving = from_seconds(options.cpu_start_saving_s);

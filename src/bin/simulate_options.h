@@ -20,7 +20,6 @@ constexpr std::string_view kClairvoyant = "clairvoyant";
 struct SimulateOptions {
   cli::ReplayOptions workload;
   double start_s = 0, duration_s = 0;
-  std::string spread = "uniform";
   std::vector<std::string> policies{std::string(scheduling::kDefaultPolicy)};
   std::vector<std::string> settings;
   unsigned gpus = 1, concurrency = 2, pool = 64;

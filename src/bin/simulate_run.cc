@@ -192,6 +192,7 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   cli::RunFigures figures;
   figures.label = policy_name;
   figures.header = header_of(options, plan, policy_name);
+  figures.assumptions = plan.assumptions;
   simulator::WorkloadRunSinks sinks;
   std::ofstream out;
   const std::string path = path_of_policy(options, options.out, policy_name);

@@ -6,6 +6,7 @@
 
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
+#include "bin/trace_flags.h"
 #include "edge/cli/calibrate.h"
 #include "edge/cli/load.h"
 #include "edge/cli/replay.h"
@@ -18,16 +19,13 @@ struct ReplayFlags {
   cli::ReplayOptions options;
   double start_s = 0;
   double duration_s = 0;
-  std::string spread = "uniform";
   bool no_overhead = false;
 };
 
 // Which invocations are sent when.
-void add_trace_flags(CLI::App* verb, ReplayFlags& flags) {
+void add_workload_flags(CLI::App* verb, ReplayFlags& flags) {
   cli::ReplayOptions& options = flags.options;
-  verb->add_option("TRACE", options.trace,
-                   "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without "
-                   "one, a workload is generated from --seed");
+  verb->add_option("TRACE", options.trace, kTraceHelp);
   verb->add_option("--functions", options.catalogue, "the catalogue: what functions take");
   verb->add_option("--time-scale", options.time_scale,
                    "modelled seconds per real second, as the worker's device has it")
@@ -38,16 +36,7 @@ void add_trace_flags(CLI::App* verb, ReplayFlags& flags) {
   verb->add_option("--start", flags.start_s, "seconds into the trace where the window begins")
       ->check(within(0.0, 1e9))
       ->capture_default_str();
-  verb->add_option("--rate-scale", options.read.rate_scale,
-                   "the trace runs this many times as fast")
-      ->check(within(1e-6, 1e9))
-      ->capture_default_str();
-  verb->add_option("--spread", flags.spread, "where arrivals lie in a minute of counts")
-      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}))
-      ->capture_default_str();
-  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions")
-      ->check(whole_number());
-  verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
+  add_trace_flags(*verb, options.read);
   verb->add_option("--seed", options.read.seed, "seed of spreading, drawing and generating")
       ->check(whole_number())
       ->capture_default_str();
@@ -57,8 +46,6 @@ void add_trace_flags(CLI::App* verb, ReplayFlags& flags) {
   verb->add_option("--load", options.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6))
       ->capture_default_str();
-  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows,
-                 "leave bad rows out instead of refusing the trace");
 }
 
 }  // namespace
@@ -71,7 +58,7 @@ void add_replay(Shell& shell) {
   CLI::App* verb =
       add_verb(shell, "replay", "send a trace at its own times and tell what came of it",
                "lambent replay t7.csv --deploy --time-scale 10 --duration 120 --out mqfq.jsonl");
-  add_trace_flags(verb, *flags);
+  add_workload_flags(verb, *flags);
   verb->add_option("--out", options.out, "write a result file for 'lambent report'")
       ->check(output_file());
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
@@ -103,7 +90,6 @@ void add_replay(Shell& shell) {
     cli::ReplayOptions& chosen = flags->options;
     chosen.read.start = from_seconds(flags->start_s);
     chosen.read.length = from_seconds(flags->duration_s);
-    chosen.read.spreading = *workload::spreading_from_name(flags->spread);
     chosen.measure_overhead = !flags->no_overhead;
     shell.verb = [&shell, flags](Transport& transport, const cli::Destination& destination) {
       return cli::run_replay(transport, destination, shell.console, flags->options);

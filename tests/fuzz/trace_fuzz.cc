@@ -1,5 +1,7 @@
-// Traces, catalogues and result files are foreign bytes: whatever they hold, reading them ends in
-// a value or an error; and a trace is the same whether it is streamed or held.
+// Traces, what users say of their columns, catalogues and result files are foreign bytes: whatever
+// they hold, reading them ends in a value or an error; and a trace is the same whether it is
+// streamed or held.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,12 +49,34 @@ void check_trace(std::string_view text, const TraceOptions& options) {
   }
 }
 
+// The first line may be what a user says of columns, or names them; the rest is the table.
+void check_columns(std::string_view text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view first = text.substr(0, end);
+  (void)parse_token_rates(first).ok();
+  TraceOptions options{.skip_bad_rows = true};
+  for (size_t begin = 0; begin < first.size() && options.columns.size() < 8;) {
+    const size_t comma = std::min(first.find(',', begin), first.size());
+    auto choice = parse_column_choice(first.substr(begin, comma - begin));
+    if (choice.ok()) options.columns.push_back(std::move(*choice));
+    begin = comma + 1;
+  }
+  if (!options.columns.empty()) check_trace(text.substr(std::min(end + 1, text.size())), options);
+  TraceOptions named{
+      .columns = {{.role = ColumnRole::kTime, .column = "a", .unit = TimeUnit::kDate},
+                  {.role = ColumnRole::kFunction, .column = "a+b", .unit = {}},
+                  {.role = ColumnRole::kOutputTokens, .column = "b", .unit = {}}},
+      .header = {"a", "b"}};
+  check_trace(text, named);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_trace(text, {});
   check_trace(text, {.rate_scale = 7, .busiest = 2, .skip_bad_rows = true});
+  check_columns(text);
   (void)read_catalogue(*lines_of(text), "c.csv").ok();
   if (const auto run = read_run(*lines_of(text), "r.jsonl"); run.ok()) (void)summarise(*run);
   return 0;

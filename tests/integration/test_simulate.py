@@ -2,6 +2,7 @@
 import csv
 import gzip
 import json
+import lzma
 import os
 import pathlib
 import subprocess
@@ -75,6 +76,40 @@ class SimulateTest(unittest.TestCase):
         os.mkfifo(self.folder / "t.csv")
         with subprocess.Popen(["sh", "-c", "gunzip -c t.csv.gz > t.csv"], cwd=self.folder):
             self.assertEqual(self.run_cli("simulate", "t.csv", "--json").stdout, plain)
+
+    def test_a_table_of_others_runs_as_it_says_and_shows_what_was_assumed(self):
+        rows = "".join(f"{1_700_000_000 + 60 * i};b\t{i % 2};{0.5 + i}\n" for i in range(5))
+        (self.folder / "jobs.csv").write_text("when;app;took\n" + rows)
+        columns = ("--column", "time=when:s", "--column", "duration=took:s", "--column", "function=app")
+        run = json.loads(self.run_cli("simulate", "jobs.csv", *columns, "--json").stdout)[0]
+        self.assertEqual(run["invocations"], 5)
+        self.assertAlmostEqual(run["run_mean_s"], 2.5)
+        self.assertEqual({f["name"]: round(f["warm_s"], 6) for f in run["functions"]}, {"b\t0": 2.5, "b\t1": 2.5})
+        self.assertIn("times count from the earliest row", run["assumptions"])
+        shown = self.run_cli("simulate", "jobs.csv", *columns).stdout
+        self.assertIn("assumed: times count from the earliest row\n", shown)
+        self.assertIn("assumed: calls run as long as the trace says", shown)
+        self.assertIn("assumed: times count", self.run_cli("sweep", "jobs.csv", *columns, "--vary", "D=1:2").stdout)
+        self.assertIn("is there twice", self.run_cli("simulate", "jobs.csv", *columns, "--column", "time=took:s", expect=INVALID).stderr)
+        self.assertIn("is not WHAT=COLUMN", self.run_cli("simulate", "jobs.csv", "--column", "when", expect=2).stderr)
+        self.assertIn("is not IN,OUT", self.run_cli("simulate", "jobs.csv", "--token-rates", "fast", expect=2).stderr)
+        self.assertIn("leave out --phases", self.run_cli("simulate", "jobs.csv", *columns, "--phases", "mps", expect=INVALID).stderr)
+
+    def test_requests_to_a_model_take_what_the_rates_say(self):
+        (self.folder / "code.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                              "2023-11-16 18:17:03.9799600,1000,10\n2023-11-16 18:18:04.0319600,3000,10\n")
+        run = json.loads(self.run_cli("simulate", "code.csv", "--token-rates", "1000,10", "--json").stdout)[0]
+        self.assertAlmostEqual(run["run_mean_s"], 3)
+        self.assertEqual([f["name"] for f in run["functions"]], ["code"])
+        self.assertTrue(any("--token-rates" in each for each in run["assumptions"]), run["assumptions"])
+
+    def test_a_packed_file_is_refused_with_the_command_that_unpacks_it(self):
+        (self.folder / "t.csv.xz").write_bytes(lzma.compress(TRACE.encode()))
+        refused = self.run_cli("simulate", "t.csv.xz", expect=INVALID).stderr
+        command = "xz -dc 't.csv.xz' > trace.csv"
+        self.assertIn(command, refused)
+        subprocess.run(["sh", "-c", command], cwd=self.folder, check=True)
+        self.run_cli("simulate", "trace.csv")
 
     def test_a_trace_that_is_written_to_meanwhile_gives_no_figures(self):
         # The second reading has begun when the header of the result file is there; what it is held up by is the pipe of records.

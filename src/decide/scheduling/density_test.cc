@@ -457,6 +457,42 @@ TEST_F(WeighingDensity, RunsBesideAnotherForWhatWaitsBehind) {
   EXPECT_EQ(first(), 2u) << "the device does more with two at work, which all that wait gain";
 }
 
+// The other tenant may run one invocation at once, and does; no device that is done sooner helps
+// what waits of it.
+TEST_F(WeighingDensity, DoesNotRunBesideAnotherForWhatATenantsQuotaHolds) {
+  const SandboxSlot one = warm(1);
+  learn(one, warm(2), 1.8);
+  tenants_.enter(TenantId{1});
+  const uint32_t other = tenants_.enter(TenantId{2});
+  tenants_.change(TenantId{2}, 1, {.concurrency = 1}, now_);
+  for (const uint32_t function : {1, 5}) {
+    flows_[function].tenant = TenantId{2};
+    flows_[function].tenant_slot = other;
+    policy_.flow_changed(view(), FunctionId{function}, now_);
+  }
+  submit(2);
+  run(1, one);
+  tenants_.run_started(other);
+  submit(5, 20);
+  ASSERT_TRUE(tenants_.hold_all(other));
+  EXPECT_EQ(first(), 0u) << "nothing gains by it";
+
+  // As after a restart.
+  std::string bytes;
+  StateArchive to(&bytes);
+  policy_.archive(to);
+  policy_.archive_tenants(to);
+  DensityPolicy restored({.over_run = seconds(20)}, {.adapts = true, .weighs_queue = true});
+  StateArchive from(bytes);
+  restored.archive(from);
+  restored.archive_tenants(from);
+  ASSERT_TRUE(from.complete());
+  EXPECT_FALSE(restored.decide(view(), now_).dispatch);
+
+  tenants_.change(TenantId{2}, 1, {.concurrency = 2}, now_);
+  EXPECT_EQ(first(), 2u) << "now all that wait gain";
+}
+
 // One takes a second and the other four, which has waited for 50 s more: more than 20 s for each
 // doubling, less than 40.
 TEST_F(WeighingDensity, OrdersByCostForLongerWhereMuchWaits) {

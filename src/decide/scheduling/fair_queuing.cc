@@ -34,6 +34,7 @@ constexpr Duration kHoldsNothing = Duration::max();
   for (size_t known = tenants_.size(); known <= slot; ++known) {
     tenants_.grow(known + 1);
     tenants_[known].notice_quotas(view.tenants, static_cast<uint32_t>(known));
+    rounds_.hold(static_cast<uint32_t>(known), tenants_[known].held);
   }
   Tenant& before = tenants_[left];
   before.working.erase(function.value);
@@ -66,6 +67,7 @@ void FairQueuing::notice_tenants(const Tenants& tenants) {
   const auto notice = [&](uint32_t slot) {
     if (slot >= tenants_.size()) return;
     tenants_[slot].notice_quotas(tenants, slot);
+    rounds_.hold(slot, tenants_[slot].held);
     follow_tenant(slot);
   };
   if (noticed == 0 || !tenants.for_each_changed(noticed, notice)) {
@@ -524,6 +526,7 @@ void FairQueuing::archive_tenants(StateArchive& archive) {
 void FairQueuing::find_flows(StateArchive& archive) {
   rounds_.find_again(slots_);
   for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
+    rounds_.hold(slot, tenants_[slot].held);
     tenants_[slot].longer = rounds_.longer(slot);
   }
   tenants_noticed_ = 0;

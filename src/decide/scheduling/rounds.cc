@@ -27,9 +27,24 @@ void Rounds::count(FunctionId function, const Flow& flow, Duration takes, uint32
   rounds_[tenant] += turn.length;
 }
 
+void Rounds::grow(uint32_t tenant) {
+  if (tenant < backlogs_.size()) return;
+  backlogs_.resize(tenant + 1);
+  pending_.resize(tenant + 1);
+  held_.resize(tenant + 1);
+}
+
+void Rounds::hold(uint32_t tenant, bool held) {
+  grow(tenant);
+  if (std::exchange(held_[tenant], held) == static_cast<uint8_t>(held)) return;
+  waiting_ += held ? -pending_[tenant] : pending_[tenant];
+}
+
 void Rounds::count_waiting(const Turn& turn, bool comes) {
-  if (turn.tenant >= backlogs_.size()) backlogs_.resize(turn.tenant + 1);
-  waiting_ += comes ? turn.pending : -uint64_t{turn.pending};
+  grow(turn.tenant);
+  const uint64_t more = comes ? turn.pending : -uint64_t{turn.pending};
+  pending_[turn.tenant] += more;
+  if (!held_[turn.tenant]) waiting_ += more;
   backlogs_[turn.tenant] += comes ? turn.work : -turn.work;
 }
 
@@ -40,6 +55,10 @@ bool Rounds::scale_again(uint32_t tenant, size_t devices) {
   const Duration step = 2 * static_cast<int64_t>(std::max<size_t>(devices, 1)) * unit_;
   uint8_t scale = 1;
   while (scale < kMostScale && backlog >= (scale + 1) * step) ++scale;
+  // Down only from a quarter of a step below, or a backlog about a step would rank all candidates
+  // again with each call that comes or goes.
+  const uint8_t before = scales_[tenant];
+  if (scale < before && backlog >= before * step - step / 4) scale = before;
   return std::exchange(scales_[tenant], scale) != scale;
 }
 
@@ -66,6 +85,8 @@ void Rounds::archive(StateArchive& archive, size_t flows) {
 void Rounds::find_again(const std::vector<uint32_t>& tenants) {
   rounds_.clear();
   backlogs_.clear();
+  pending_.clear();
+  held_.clear();
   waiting_ = 0;
   for (size_t i = 0; i < turns_.size(); ++i) {
     turns_[i].tenant = tenants[i];

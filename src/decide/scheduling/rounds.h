@@ -34,8 +34,10 @@ class Rounds {
     const Duration over_run = std::min(2 * rounds_[tenant], over_run_ * kMostOverRuns);
     return std::max(over_run - over_run_, Duration(0));
   }
-  // The invocations that wait, of all tenants; zero where they are not counted.
+  // The invocations that wait, of all tenants that are not held; zero where they are not counted.
   uint64_t waiting() const { return waiting_; }
+  // Whether quotas hold all that waits of the tenant.
+  void hold(uint32_t tenant, bool held);
   // How many units a device needs for half of what waits of the tenant: 1 to kMostScale, in whole
   // ones.
   unsigned scale(uint32_t tenant) const { return tenant < scales_.size() ? scales_[tenant] : 1; }
@@ -44,7 +46,8 @@ class Rounds {
   // After every change of what waits of the flow, or of its tenant. `takes`: a run of it.
   void count(FunctionId function, const Flow& flow, Duration takes, uint32_t tenant);
 
-  // The turns, and scales; the sums of each tenant are found again from the turns.
+  // The turns, and scales; the sums of each tenant are found again from the turns. Who is held is
+  // told again.
   void archive(StateArchive& archive, size_t flows);
   void find_again(const std::vector<uint32_t>& tenants);
 
@@ -60,10 +63,13 @@ class Rounds {
   };
   Duration turn_of(const Flow& flow, Duration takes) const;
   void count_waiting(const Turn& turn, bool comes);
+  void grow(uint32_t tenant);
 
   std::vector<Turn> turns_;                  // by FunctionId
   std::vector<Duration> rounds_, backlogs_;  // by the slot of the tenant
   std::vector<uint8_t> scales_;              // likewise
+  std::vector<uint64_t> pending_;            // what waits, likewise
+  std::vector<uint8_t> held_;                // likewise
   uint64_t waiting_ = 0;
 };
 

@@ -92,6 +92,40 @@ TEST(Rounds, CountWhatWaitsWhereThatIsAskedFor) {
   EXPECT_EQ(not_counted.waiting(), 0u);
 }
 
+TEST(Rounds, ChangeTheirScaleOnceWhileABacklogHoversAboutAStep) {
+  Rounds rounds(seconds(20), true, seconds(20));
+  const auto scales_with = [&](uint32_t pending) {
+    rounds.count(FunctionId{1}, waiting(pending, seconds(2)), seconds(1), 0);
+    return rounds.scale_again(0, 1);
+  };
+  int changes = 0;
+  for (int i = 0; i < 100; ++i) changes += scales_with(79 + i % 3);
+  EXPECT_EQ(changes, 1) << "each ranks all that waits again";
+  EXPECT_EQ(rounds.scale(0), 2u);
+  EXPECT_FALSE(scales_with(70));
+  EXPECT_TRUE(scales_with(69));
+  EXPECT_EQ(rounds.scale(0), 1u);
+}
+
+TEST(Rounds, DoNotCountWhatWaitsOfATenantThatIsHeld) {
+  Rounds rounds(seconds(20), true, seconds(20));
+  rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);
+  rounds.count(FunctionId{2}, waiting(3, seconds(2)), seconds(2), 0);
+  rounds.hold(1, true);
+  EXPECT_EQ(rounds.waiting(), 3u);
+  rounds.hold(1, true);
+  rounds.count(FunctionId{1}, waiting(20, seconds(2)), seconds(1), 1);
+  EXPECT_EQ(rounds.waiting(), 3u);
+  rounds.hold(1, false);
+  EXPECT_EQ(rounds.waiting(), 23u);
+  rounds.hold(1, true);
+  // It becomes another tenant's.
+  rounds.count(FunctionId{1}, waiting(20, seconds(2)), seconds(1), 0);
+  EXPECT_EQ(rounds.waiting(), 23u);
+  rounds.hold(0, true);
+  EXPECT_EQ(rounds.waiting(), 0u);
+}
+
 TEST(Rounds, ComeBackFromTheirBytes) {
   Rounds rounds(seconds(20), true, {});
   rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);

@@ -92,6 +92,28 @@ TEST(ReplayPlan, DrawsATracesArrivalsAnewIfAsked) {
   EXPECT_EQ(make_plan(options).error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(ReplayPlan, TakesRunTimesAndNumbersOfGpusFromATraceThatHasThem) {
+  const TemporaryFolder folder;
+  ReplayOptions options = plan_options();
+  options.trace = folder / "pods.csv";
+  std::ofstream(options.trace)
+      << "cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
+         "1,1,2,1000,0,100,0\n1,1,2,1000,10,210,10\n1,1,1,1000,20,21,20\n";
+  const auto plan = make_plan(options);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_EQ(plan->entries.size(), 2u);
+  EXPECT_DOUBLE_EQ(plan->entries[0].gpu_warm_s, 150);
+  EXPECT_EQ(plan->entries[0].gpu_count, 2u);
+  // The longest of the catalogue that is not above a second is FFT, which starts in 1.751 s.
+  EXPECT_EQ(plan->entries[1].name, "FFT");
+  EXPECT_DOUBLE_EQ(plan->entries[1].gpu_warm_s, 1);
+  EXPECT_NEAR(plan->entries[1].init_s(), 2.648 - 0.897, 1e-9);
+  EXPECT_NEAR(plan->entries[1].cpu_warm_s, 11.584 / 0.897, 1e-9);
+  EXPECT_THAT(plan->assumptions, testing::Contains(testing::HasSubstr("the catalogue's longest")));
+  options.phases = true;
+  EXPECT_THAT(make_plan(options).error().message, testing::HasSubstr("leave out --phases"));
+}
+
 TEST(ReplayPlan, SaysWhatToDoWithoutACatalogue) {
   for (const char* path : {"", "/nowhere/c.csv"}) {
     ReplayOptions options = plan_options();

@@ -382,8 +382,12 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   const ReplayRunTotals totals = replay(*source, run_options, sinks);
   progress.finish();
   show_totals(console, totals, recorder);
-  const auto figures = recorder.finish(totals.elapsed_s);
+  auto figures = recorder.finish(totals.elapsed_s);
   if (!figures.ok()) return fail(console, figures.error());
+  figures->assumptions = plan->assumptions;
+  if (plan->trace.has_run_times) {
+    figures->assumptions.push_back("a worker's functions take their mean run in every call");
+  }
   console.out << (console.json ? json_of(*figures) + "\n" : table_of({*figures}));
   if (figures->summary.count == 0) {
     return fail(console, {ErrorCode::kFailedPrecondition, "no invocation succeeded"});

@@ -27,7 +27,7 @@ struct ReplayOptions {
   bool deploy = false;
   std::string paper_function;  // the folder of the paper function's package, for `deploy`
   bool cpu_variants = false;   // what is deployed also runs without a GPU, for as long as there
-  // What is deployed works on the host, copies and runs kernels by turns, as the catalogue has it.
+  // Functions work on the host, copy and run kernels by turns, as the catalogue has it.
   bool phases = false;
   unsigned max_concurrency = limits::kDefaultConcurrency;  // of each function that is deployed
   std::string prefix = "replay-";

@@ -80,6 +80,26 @@ double cpu_init_s(const workload::CatalogueEntry& entry) {
   return std::max(entry.init_s() - 3.0, std::min(entry.init_s(), 0.25));
 }
 
+std::vector<std::string> assumptions_of(const workload::Trace& trace) {
+  std::vector<std::string> all = trace.assumptions;
+  if (trace.has_run_times) {
+    all.push_back(
+        "calls run as long as the trace says; starts and memory are those of the catalogue's "
+        "longest entry that is not above a function's mean run (--functions)");
+  }
+  return all;
+}
+
+// What stands in for a function, with what the trace says of it itself.
+workload::CatalogueEntry entry_of(const workload::TraceFunction& function,
+                                  workload::CatalogueEntry entry, const workload::Trace& trace) {
+  if (trace.has_run_times && function.recorded_s) {
+    entry = workload::with_run_time(std::move(entry), *function.recorded_s);
+  }
+  if (function.gpu_count) entry.gpu_count = *function.gpu_count;
+  return entry;
+}
+
 }  // namespace
 
 std::string deployed_name(const std::string& prefix, const std::string& function) {
@@ -103,9 +123,16 @@ Result<ReplayPlan> make_plan(const ReplayOptions& options) {
   SeededRandom random(options.read.seed);
   ASSIGN_OR_RETURN(const auto entries,
                    workload::assign_entries(plan.trace.functions, plan.catalogue, random));
+  if (options.phases && plan.trace.has_run_times) {
+    return Error{ErrorCode::kInvalidArgument,
+                 options.trace +
+                     " says how long calls run, but not what of that is on the device; leave out "
+                     "--phases"};
+  }
+  plan.assumptions = assumptions_of(plan.trace);
   std::set<std::string> taken;
   for (size_t i = 0; i < entries.size(); ++i) {
-    plan.entries.push_back(*entries[i]);
+    plan.entries.push_back(entry_of(plan.trace.functions[i], *entries[i], plan.trace));
     if (options.phases && !entries[i]->phases) {
       return Error{ErrorCode::kInvalidArgument,
                    "the catalogue has no phases of '" + entries[i]->name +

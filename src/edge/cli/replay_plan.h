@@ -20,8 +20,11 @@ struct ReplayPlan {
   // One per function of the trace.
   std::vector<workload::CatalogueEntry> entries;
   std::vector<std::string> deployed_names;
+  // What the trace leaves open and was taken to be so, for the user.
+  std::vector<std::string> assumptions;
 };
 
+// Where the trace says how long calls run, entries take their function's mean.
 Result<ReplayPlan> make_plan(const ReplayOptions& options);
 
 // "replay-6f88de237963ead7": a name that the worker takes, for any name of a trace.

@@ -98,6 +98,9 @@ std::string table_of(const std::vector<RunFigures>& runs) {
       text += "INVALID " + run.label + ": " + reason + "\n";
     }
   }
+  if (!runs.empty()) {
+    for (const std::string& each : runs.front().assumptions) text += "assumed: " + each + "\n";
+  }
   return text;
 }
 
@@ -152,6 +155,7 @@ std::string json_of(const RunFigures& run) {
                                {"gpu_time_s", tenant.gpu_time_s}});
   }
   if (!invalid.empty()) json["invalid_because"] = invalid;
+  if (!run.assumptions.empty()) json["assumptions"] = run.assumptions;
   json["functions"] = Json::array();
   for (const workload::FunctionSummary& f : s.functions) {
     json["functions"].push_back({{"name", f.name},

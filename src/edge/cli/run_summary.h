@@ -41,13 +41,15 @@ struct RunFigures {
   std::optional<MemoryMoves> moves;     // nothing moved, or it is not known
   std::optional<StartsAhead> foreseen;  // only where there were any, and they were counted
   std::vector<TenantFigures> tenants;   // only where there were several
-  bool cut_off = false;                 // of a result file without an end: figures of a part
+  // What the trace leaves open and was taken to be so; not known of result files.
+  std::vector<std::string> assumptions = {};
+  bool cut_off = false;  // of a result file without an end: figures of a part
 };
 
 RunFigures figures_of(const workload::RunFile& run);
 // One row per run: mean, p50, p99, variance between functions, cold ratio, utilisation; then a line
-// for each run in which memory moved, for each of its tenants, and for each whose times cannot be
-// trusted.
+// for each run in which memory moved, for each of its tenants, for each whose times cannot be
+// trusted, and for each assumption of the first run: the runs are of one trace.
 std::string table_of(const std::vector<RunFigures>& runs);
 // One run as one JSON object (text).
 std::string json_of(const RunFigures& run);

@@ -131,9 +131,12 @@ class LeastOf {
     if (phases_) kernels_.emplace(best_rate(options));
   }
 
-  void add(Duration at, const workload::CatalogueEntry& entry, double least_share) {
+  void add(const workload::Arrival& arrival, const workload::CatalogueEntry& entry,
+           double least_share) {
+    const Duration at = arrival.at;
     if (!phases_) {
-      runs_.add(at, from_seconds(entry.gpu_warm_s * least_share));
+      const bool has_own = arrival.execution_s > 0;
+      runs_.add(at, from_seconds(has_own ? arrival.execution_s : entry.gpu_warm_s * least_share));
       return;
     }
     const workload::Phases phases = entry.phases->with_kernels(phases_->kernel_scale);
@@ -184,8 +187,10 @@ ArrivalSource arrivals_of(workload::Trace& trace,
   return [&trace, &entries, &least, least_share]() -> std::optional<Arrival> {
     const auto arrival = trace.arrivals->next();
     if (!arrival) return std::nullopt;
-    least.add(arrival->at, entries[arrival->function], least_share);
-    return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
+    least.add(*arrival, entries[arrival->function], least_share);
+    return Arrival{.at = Instant{} + arrival->at,
+                   .function = FunctionId{arrival->function + 1},
+                   .execution = from_seconds(arrival->execution_s)};
   };
 }
 

@@ -53,6 +53,18 @@ TEST_F(WorkloadRun, TheFirstInvocationIsColdAndTheNextIsWarm) {
   EXPECT_NEAR(totals.summary.cold_ratio, 0.5, 1e-9);
 }
 
+TEST_F(WorkloadRun, AnInvocationRunsAsLongAsItsTraceSays) {
+  std::vector<workload::RunRecord> records;
+  sinks.record = [&](const workload::RunRecord& record) { records.push_back(record); };
+  const auto totals = run({{seconds(0), 0, 4.0F}, {seconds(20), 0, 0.25F}, {seconds(40), 0}});
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_NEAR(records[0].sample.run_s, 4, 1e-6);
+  EXPECT_NEAR(records[1].sample.latency_s, 0.25, 1e-6);
+  EXPECT_NEAR(records[2].sample.latency_s, 1, 1e-6) << "of which it says nothing";
+  ASSERT_TRUE(totals.summary.least_mean_s.has_value());
+  EXPECT_NEAR(*totals.summary.least_mean_s, 5.25 / 3, 1e-6);
+}
+
 TEST_F(WorkloadRun, AFunctionMayTakeSeveralDevices) {
   options.dispatch.fleet.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16)});
   for (auto& device : options.dispatch.fleet.devices) device.tokens = 1;

@@ -23,6 +23,15 @@ const CatalogueEntry* closest_below(const Catalogue& catalogue, double seconds) 
 
 }  // namespace
 
+CatalogueEntry with_run_time(CatalogueEntry entry, double warm_s) {
+  const double start_s = entry.init_s();
+  entry.cpu_warm_s *= warm_s / entry.gpu_warm_s;
+  entry.gpu_warm_s = warm_s;
+  entry.gpu_cold_s = warm_s + start_s;
+  entry.phases.reset();
+  return entry;
+}
+
 Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
   ASSIGN_OR_RETURN(RowReader rows, RowReader::start(lines, file));
   ASSIGN_OR_RETURN(const size_t name, rows.required_column("name"));

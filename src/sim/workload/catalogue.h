@@ -35,6 +35,10 @@ struct CatalogueEntry {
 
 using Catalogue = std::vector<CatalogueEntry>;
 
+// The same function where a warm invocation takes so long, on the host in proportion; it has no
+// phases then. What a start adds stays.
+CatalogueEntry with_run_time(CatalogueEntry entry, double warm_s);
+
 // INVALID_ARGUMENT names file and lines of bad rows.
 Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file);
 Result<Catalogue> open_catalogue(const std::string& path);
@@ -43,7 +47,7 @@ Result<Catalogue> open_catalogue(const std::string& path);
 const CatalogueEntry* find_entry(const Catalogue& catalogue, std::string_view name);
 
 // Gives every function of a trace its entry: the one that it names; else, if the trace recorded
-// durations, the largest that is not above it (or the smallest of all); else one drawn by `random`.
+// durations, the longest that is not above it (or the shortest of all); else one drawn by `random`.
 // NOT_FOUND if the trace names an entry that the catalogue lacks.
 Result<std::vector<const CatalogueEntry*>> assign_entries(const std::vector<TraceFunction>& trace,
                                                           const Catalogue& catalogue,

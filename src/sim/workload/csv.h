@@ -1,4 +1,4 @@
-// Comma-separated rows: splitting, numbers, columns by name, and the collection of bad rows that an
+// Rows of tables: splitting, numbers, columns by name, and the collection of bad rows that an
 // error then names by line. Pure; used by the readers of traces and catalogues.
 #pragma once
 
@@ -12,8 +12,11 @@
 
 namespace lambent::workload {
 
-// Cuts a row at its commas. A field may stand in quotes; quotes inside quotes are refused (false).
-bool split_row(std::string_view row, std::vector<std::string_view>& fields);
+// Cuts a row at its delimiters. A field may stand in quotes; quotes inside quotes are refused
+// (false).
+bool split_row(std::string_view row, std::vector<std::string_view>& fields, char delimiter = ',');
+// What the row has most of outside quotes: a comma, a tab, a semicolon or a bar; a comma if none.
+char delimiter_of(std::string_view row);
 
 // The text as a field of a row that is written: in quotes where a comma or a quote would break it.
 std::string csv_field(const std::string& text);
@@ -42,11 +45,15 @@ class BadRows {
   std::vector<std::string> shown_;
 };
 
-// Reads a file with a header line row by row, counting lines.
+// Reads a table row by row, counting lines: delimited text below a header line, or JSON lines. Of
+// these the first object's keys are the header. Later objects may lack some, which are then empty,
+// and what more they have is left out; so are lists and objects.
 class RowReader {
  public:
-  // Takes the header. INVALID_ARGUMENT if there is none.
-  static Result<RowReader> start(LineReader& lines, std::string file);
+  // Takes the header, if `header` does not name the columns of a file that has none.
+  // INVALID_ARGUMENT if there is no header, or the file is no table; it says what helps.
+  static Result<RowReader> start(LineReader& lines, std::string file,
+                                 std::vector<std::string> header = {});
 
   // Where the column of that name is; nothing if the header lacks it.
   std::optional<size_t> column(std::string_view name) const;
@@ -55,17 +62,26 @@ class RowReader {
   const std::vector<std::string>& header() const { return header_; }
 
   // The next row with as many fields as the header; rows with another number are noted in `bad`,
-  // empty lines are passed over. False at the end.
+  // empty lines are passed over. False at the end. The fields are valid until the next call.
   Result<bool> next(std::vector<std::string_view>& fields, BadRows& bad);
   // The number of the line that next() gave last; the header is line 1.
   size_t line() const { return line_; }
 
  private:
   RowReader(LineReader& lines, std::string file) : lines_(&lines), file_(std::move(file)) {}
+  Error no_header() const;
+  // Fills `fields` from a line; otherwise what is wrong with it.
+  std::string read_object(std::string_view line, std::vector<std::string_view>& fields);
+  std::string read_delimited(std::string_view line, std::vector<std::string_view>& fields) const;
 
   LineReader* lines_;
   std::string file_;
   std::vector<std::string> header_;
+  char delimiter_ = ',';
+  bool is_json_ = false;
+  // The first line where it is a row already.
+  std::optional<std::string> first_row_;
+  std::vector<std::string> values_;  // of an object, by the header
   size_t line_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/workload/trace_reader.h"
+
 namespace lambent::workload {
 namespace {
 
@@ -18,6 +20,7 @@ class ExactSource final : public ArrivalSource {
   }
 
   std::optional<Arrival> next() override {
+    if (plan_.layout.has_run_times()) return next_with_run_time();
     if (functions_.empty() && !gather()) return std::nullopt;
     const uint32_t function = functions_.back();
     if (--waiting_[function] == 0) functions_.pop_back();
@@ -26,6 +29,19 @@ class ExactSource final : public ArrivalSource {
   std::optional<Error> failure() const override { return failure_; }
 
  private:
+  // Each is another, so all of an instant have to be held.
+  std::optional<Arrival> next_with_run_time() {
+    if (together_.empty()) {
+      if (!ahead_) return std::nullopt;
+      const Duration at = ahead_->at;
+      for (; ahead_ && ahead_->at == at; ahead_ = read()) together_.push_back(*ahead_);
+      std::sort(together_.begin(), together_.end(), std::greater<>());
+    }
+    const Arrival arrival = together_.back();
+    together_.pop_back();
+    return arrival;
+  }
+
   // All arrivals of the next instant, which a counter for each function can hold however many they
   // are. False at the end.
   bool gather() {
@@ -47,16 +63,19 @@ class ExactSource final : public ArrivalSource {
         failure_ = more.error();
       } else if (bad_.count() > 0 && !plan_.skip_bad_rows) {
         failure_ = changed();
-      } else if (!*more || row.at >= plan_.end) {
+      } else if (!*more || row.at - plan_.origin >= plan_.end) {
         at_end_ = true;
-      } else if (row.at >= plan_.start) {
+      } else if (row.at < plan_.origin) {
+        failure_ = changed();
+      } else if (row.at - plan_.origin >= plan_.start) {
         const auto function = plan_.table.find(row.function);
         if (!function) {
           failure_ = changed();
         } else if (const uint32_t index = plan_.new_index[*function]; index != kNotChosen) {
           ++read_;
-          const double at_s = to_seconds(row.at - plan_.start) / plan_.rate_scale;
-          return Arrival{.at = from_seconds(at_s), .function = index};
+          const double at_s = to_seconds(row.at - plan_.origin - plan_.start) / plan_.rate_scale;
+          return Arrival{
+              .at = from_seconds(at_s), .function = index, .execution_s = row.execution_s};
         }
       }
     }
@@ -64,12 +83,7 @@ class ExactSource final : public ArrivalSource {
     return std::nullopt;
   }
 
-  Error changed() const {
-    return Error{ErrorCode::kAborted,
-                 plan_.file +
-                     " is not what it was when its rows were checked; run this again when "
-                     "no program writes to it"};
-  }
+  Error changed() const { return changed_since(plan_.file); }
 
   std::unique_ptr<LineReader> lines_;
   ExactRows rows_;
@@ -84,6 +98,7 @@ class ExactSource final : public ArrivalSource {
   Duration at_{};
   std::vector<uint64_t> waiting_;
   std::vector<uint32_t> functions_;
+  std::vector<Arrival> together_;  // of one instant, the next one last, where they have run times
 };
 
 }  // namespace
@@ -91,8 +106,9 @@ class ExactSource final : public ArrivalSource {
 Result<std::unique_ptr<ArrivalSource>> source_of(std::unique_ptr<LineReader> lines,
                                                  ExactSourcePlan plan) {
   if (auto rewound = lines->rewind(); !rewound.ok()) return rewound.error().with_context(plan.file);
-  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, plan.file));
-  ASSIGN_OR_RETURN(ExactRows checked, ExactRows::start(std::move(rows), plan.file));
+  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, plan.file, plan.header));
+  if (rows.header() != plan.columns) return changed_since(plan.file);
+  ExactRows checked(std::move(rows), plan.layout, trace_name_of(plan.file));
   return std::unique_ptr<ArrivalSource>(
       std::make_unique<ExactSource>(std::move(lines), std::move(checked), std::move(plan)));
 }

@@ -43,6 +43,53 @@ Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arriva
   return trace;
 }
 
+// The functions' mean run times, from the rows that say them.
+class MeanRuns {
+ public:
+  void add(uint32_t function, double run_s) {
+    if (function >= sums_.size()) sums_.resize(function + 1);
+    sums_[function].first += run_s;
+    ++sums_[function].second;
+  }
+  void tell(FunctionTable& table) const {
+    for (uint32_t i = 0; i < sums_.size(); ++i) {
+      const auto& [sum_s, count] = sums_[i];
+      if (count > 0) table.at(i).recorded_s = sum_s / static_cast<double>(count);
+    }
+  }
+
+ private:
+  std::vector<std::pair<double, uint64_t>> sums_;
+};
+
+// What is known once all rows were read, for the user.
+std::vector<std::string> assumptions_of(const ExactRows& rows, const std::string& file,
+                                        uint64_t rows_read) {
+  const TableLayout& layout = rows.layout();
+  std::vector<std::string> all = layout.assumptions;
+  for (size_t i = 0; i < rows.left_out().size(); ++i) {
+    const uint64_t count = rows.left_out()[i];
+    if (count > 0) {
+      all.push_back(std::to_string(count) + " rows are left out, which " +
+                    layout.filters[i].because);
+    }
+  }
+  if (rows_read == 0) return all;
+  if (layout.function.empty()) {
+    all.push_back("the rows name no function: all are of one, '" + trace_name_of(file) + "'");
+  }
+  if (!layout.is_relative) all.push_back("times count from the earliest row");
+  return all;
+}
+
+// One row, in the table of functions. The index of its function.
+Result<uint32_t> add_row(const ExactRow& row, FunctionTable& table, MeanRuns& runs) {
+  ASSIGN_OR_RETURN(const uint32_t index, table.index_of(row.function));
+  if (row.gpu_count > 0) table.at(index).gpu_count = row.gpu_count;
+  if (row.execution_s > 0) runs.add(index, row.execution_s);
+  return index;
+}
+
 // The file beside an exact trace: its functions and what stands in for each.
 Result<void> read_functions(LineReader& lines, const std::string& file, FunctionTable& table) {
   ASSIGN_OR_RETURN(RowReader rows, RowReader::start(lines, file));
@@ -69,50 +116,82 @@ Result<void> read_functions(LineReader& lines, const std::string& file, Function
 }
 
 Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::string& file,
-                               const TraceOptions& options) {
+                               std::string_view remedy, const TraceOptions& options) {
   BadRows bad(file);
   std::vector<Arrival> arrivals;
+  MeanRuns runs;
+  std::optional<Duration> earliest;
   ExactRow row;
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
     if (!more) break;
-    if (arrivals.size() == limits::kTraceArrivals) {
-      return too_many_arrivals(file, "give it as a file instead of through a pipe");
-    }
-    ASSIGN_OR_RETURN(const uint32_t index, table.index_of(row.function));
-    arrivals.push_back({.at = row.at, .function = index});
+    if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals(file, remedy);
+    ASSIGN_OR_RETURN(const uint32_t index, add_row(row, table, runs));
+    arrivals.push_back({.at = row.at, .function = index, .execution_s = row.execution_s});
+    earliest = std::min(earliest.value_or(row.at), row.at);
   }
-  return finish("exact", std::move(table), std::move(arrivals), bad, options);
+  const TableLayout& layout = rows.layout();
+  if (!layout.is_relative && earliest) {
+    for (Arrival& arrival : arrivals) arrival.at -= *earliest;
+  }
+  runs.tell(table);
+  auto assumptions = assumptions_of(rows, file, arrivals.size());
+  ASSIGN_OR_RETURN(Trace trace,
+                   finish(layout.format, std::move(table), std::move(arrivals), bad, options));
+  trace.has_run_times = layout.has_run_times();
+  trace.assumptions = std::move(assumptions);
+  return trace;
 }
 
 Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows rows,
                                  FunctionTable table, const std::string& file,
                                  const TraceOptions& options) {
   ExactSourcePlan plan{.file = file,
+                       .header = options.header,
+                       .columns = rows.header(),
+                       .layout = rows.layout(),
                        .skip_bad_rows = options.skip_bad_rows,
                        .start = options.start,
                        .end = end_of_window(options),
                        .rate_scale = options.rate_scale};
+  const FunctionTable before = table;  // any row
   BadRows bad(file);
   std::vector<uint64_t> counts(table.size());  // in the window
   std::vector<Duration> last(table.size());    // arrival there
+  MeanRuns runs;
+  std::optional<Duration> first;
+  uint64_t read = 0;
   ExactRow row;
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
     if (!more) break;
-    ASSIGN_OR_RETURN(const uint32_t index, table.index_of(row.function));
+    ASSIGN_OR_RETURN(const uint32_t index, add_row(row, table, runs));
     if (index == counts.size()) {
       counts.push_back(0);
       last.emplace_back();
     }
-    if (row.at < plan.start || row.at >= plan.end) continue;
+    ++read;
+    if (!first) first = row.at;
+    if (!plan.layout.is_relative) plan.origin = *first;
+    const Duration at = row.at - plan.origin;
+    if (at < plan.start || at >= plan.end) continue;
     ++counts[index];
-    last[index] = row.at;
+    last[index] = at;
   }
   if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
+  if (!plan.layout.is_relative && !rows.in_order()) {
+    if (auto rewound = lines->rewind(); !rewound.ok()) return rewound.error().with_context(file);
+    ASSIGN_OR_RETURN(RowReader again, RowReader::start(*lines, file, options.header));
+    if (again.header() != plan.columns) return changed_since(file);
+    return hold_exact_trace(ExactRows(std::move(again), plan.layout, trace_name_of(file)), before,
+                            file, "sort it by time", options);
+  }
+  runs.tell(table);
 
-  Trace trace{.format = "exact", .functions = table.take()};
+  Trace trace{.format = plan.layout.format, .functions = table.take()};
   trace.skipped_rows = bad.count();
+  trace.has_run_times = plan.layout.has_run_times();
+  trace.assumptions = assumptions_of(rows, file, read);
   ASSIGN_OR_RETURN(plan.new_index,
                    choose_functions(trace.functions, counts, options.only, options.busiest));
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -129,15 +208,16 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
 }  // namespace
 
 Result<Trace> read_exact_trace(std::unique_ptr<LineReader> lines, RowReader rows,
-                               LineReader* functions, const std::string& file,
+                               TableLayout layout, LineReader* functions, const std::string& file,
                                const TraceOptions& options) {
-  ASSIGN_OR_RETURN(ExactRows checked, ExactRows::start(std::move(rows), file));
+  ExactRows checked(std::move(rows), std::move(layout), trace_name_of(file));
   FunctionTable table;
   if (functions != nullptr) {
     RETURN_IF_ERROR(read_functions(*functions, trace_name_of(file) + "_functions.csv", table));
   }
   if (!lines->can_rewind()) {
-    return hold_exact_trace(std::move(checked), std::move(table), file, options);
+    return hold_exact_trace(std::move(checked), std::move(table), file,
+                            "give it as a file instead of through a pipe", options);
   }
   return stream_exact_trace(std::move(lines), std::move(checked), std::move(table), file, options);
 }
@@ -188,7 +268,12 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     std::nth_element(durations[i].begin(), quarter, durations[i].end());
     table.at(i).recorded_s = *quarter;
   }
-  return finish("azure2021", std::move(table), std::move(arrivals), bad, options);
+  ASSIGN_OR_RETURN(Trace trace,
+                   finish("azure2021", std::move(table), std::move(arrivals), bad, options));
+  trace.assumptions.push_back(
+      "durations only choose what of the catalogue stands for a function; with --column "
+      "end=end_timestamp:s, duration=duration:s and function=func calls take them");
+  return trace;
 }
 
 }  // namespace lambent::workload

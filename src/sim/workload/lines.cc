@@ -129,6 +129,13 @@ class FileLines final : public LineReader {
 
 }  // namespace
 
+Error changed_since(const std::string& file) {
+  return Error{ErrorCode::kAborted,
+               file +
+                   " is not what it was when its rows were checked; run this again when no "
+                   "program writes to it"};
+}
+
 std::unique_ptr<LineReader> lines_of(std::string_view text) {
   return std::make_unique<TextLines>(text);
 }

@@ -25,6 +25,9 @@ class LineReader {
   virtual Result<void> rewind() = 0;
 };
 
+// What a file is told by that is read twice and holds something else the second time.
+Error changed_since(const std::string& file);
+
 // The lines of a text that outlives the reader.
 std::unique_ptr<LineReader> lines_of(std::string_view text);
 // A file, unpacked on the way if it is gzip; NOT_FOUND if there is none.

@@ -150,6 +150,19 @@ bool read_counts(const std::vector<std::string_view>& fields, const RowReader& r
   return true;
 }
 
+// Those of a minute are drawn all at once.
+Result<void> check_minutes(const Counts& counts, const std::string& file) {
+  for (size_t minute = 0; minute < counts.minutes; ++minute) {
+    uint64_t total = 0;
+    for (const auto& row : counts.of_function) total += row[minute];
+    if (total <= limits::kTraceArrivals) continue;
+    return Error{ErrorCode::kResourceExhausted,
+                 file + " has more than " + std::to_string(limits::kTraceArrivals) +
+                     " invocations in one minute; choose fewer functions with --only or --busiest"};
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_minute_header(const RowReader& rows) {
@@ -197,6 +210,8 @@ Result<Trace> read_minute_trace(RowReader rows, const std::string& file,
   for (size_t i = 0; i < new_index.size(); ++i) {
     if (new_index[i] != kNotChosen) chosen.of_function.push_back(std::move(counts.of_function[i]));
   }
+  RETURN_IF_ERROR(check_minutes(chosen, file));
+  trace.assumptions.push_back(words_of(options.spreading, kMinute, options.seed));
   trace.arrivals = std::make_unique<MinuteSource>(std::move(chosen), options);
   return trace;
 }

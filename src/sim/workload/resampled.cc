@@ -17,15 +17,22 @@ Error too_many() {
                    "; choose a shorter window, fewer functions or a lower rate"};
 }
 
-Result<std::vector<std::vector<Duration>>> arrivals_by_function(Trace& trace) {
-  std::vector<std::vector<Duration>> times(trace.functions.size());
+// Of one function; runs only where the trace has run times.
+struct Recorded {
+  std::vector<Duration> times;
+  std::vector<float> runs;
+};
+
+Result<std::vector<Recorded>> arrivals_by_function(Trace& trace) {
+  std::vector<Recorded> all(trace.functions.size());
   size_t held = 0;
   while (const auto arrival = trace.arrivals->next()) {
     if (++held > limits::kTraceArrivals) return too_many();
-    times[arrival->function].push_back(arrival->at);
+    all[arrival->function].times.push_back(arrival->at);
+    if (trace.has_run_times) all[arrival->function].runs.push_back(arrival->execution_s);
   }
   if (auto failure = trace.arrivals->failure()) return *std::move(failure);
-  return times;
+  return all;
 }
 
 // Sorted. They add up to the length, so that their mean is the mean time from one to the next.
@@ -55,17 +62,19 @@ Result<Trace> resample(Trace trace, uint64_t seed) {
     return Error{ErrorCode::kInvalidArgument,
                  "arrivals can be drawn again only over a window that is longer than nothing"};
   }
-  ASSIGN_OR_RETURN(const auto times, arrivals_by_function(trace));
+  ASSIGN_OR_RETURN(const auto recorded, arrivals_by_function(trace));
   SeededRandom seeds(seed);
   std::vector<Arrival> drawn;
-  for (uint32_t function = 0; function < times.size(); ++function) {
+  for (uint32_t function = 0; function < recorded.size(); ++function) {
     SeededRandom random(seeds.next());
-    if (times[function].empty()) continue;
-    const std::vector<Duration> gaps = gaps_between(times[function], trace.length);
+    const auto& [times, runs] = recorded[function];
+    if (times.empty()) continue;
+    const std::vector<Duration> gaps = gaps_between(times, trace.length);
     Duration at = first_arrival(gaps, trace.length, random);
     for (; at < trace.length; at += gaps[random.below(gaps.size())]) {
       if (drawn.size() == limits::kTraceArrivals) return too_many();
       drawn.push_back({.at = at, .function = function});
+      if (!runs.empty()) drawn.back().execution_s = runs[random.below(runs.size())];
     }
   }
   trace.arrivals = source_of(std::move(drawn));

@@ -54,6 +54,27 @@ TEST(Resampled, EachFunctionHasItsOwnGapsAndItsRate) {
   EXPECT_GT(gaps[seconds(99)], 50);
 }
 
+TEST(Resampled, RunTimesAreDrawnFromTheirFunctions) {
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 100; ++i) {
+    arrivals.push_back({seconds(i), 0, i % 4 == 0 ? 3.0F : 1.0F});
+    arrivals.push_back({seconds(i), 1, 7.0F});
+  }
+  Trace trace = trace_of(std::move(arrivals), seconds(100), 2);
+  trace.has_run_times = true;
+  int longer = 0;
+  for (const Arrival& arrival : arrivals_of(std::move(trace), 3)) {
+    if (arrival.function == 1) {
+      EXPECT_EQ(arrival.execution_s, 7.0F);
+      continue;
+    }
+    EXPECT_TRUE(arrival.execution_s == 1.0F || arrival.execution_s == 3.0F);
+    longer += arrival.execution_s == 3.0F;
+  }
+  EXPECT_GT(longer, 10);
+  EXPECT_LT(longer, 45);
+}
+
 TEST(Resampled, TheRateIsKeptOnAverageOverSeeds) {
   double pairs = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {

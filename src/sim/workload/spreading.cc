@@ -1,6 +1,7 @@
 #include "sim/workload/spreading.h"
 
 #include <cmath>
+#include <cstdio>
 
 namespace lambent::workload {
 namespace {
@@ -28,6 +29,16 @@ std::string_view name_of(Spreading spreading) {
       return "poisson";
   }
   return "unknown";
+}
+
+std::string words_of(Spreading spreading, Duration interval, uint64_t seed) {
+  char length[32];
+  std::snprintf(length, sizeof(length), "%g", to_seconds(interval));
+  std::string where = "at instants drawn uniformly";
+  if (spreading == Spreading::kEquidistant) where = "evenly, from an instant that is drawn";
+  if (spreading == Spreading::kPoisson) where = "after exponential gaps, so the count is a mean";
+  return std::string("the invocations that are counted in ") + length + " s lie in them " + where +
+         ", by seed " + std::to_string(seed) + " (--spread, --seed)";
 }
 
 double exponential(double mean, Random& random) { return -mean * std::log1p(-random.uniform()); }

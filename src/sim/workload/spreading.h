@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,8 @@ enum class Spreading {
 };
 std::optional<Spreading> spreading_from_name(std::string_view name);
 std::string_view name_of(Spreading spreading);
+// What that means for counts of such an interval, for the user.
+std::string words_of(Spreading spreading, Duration interval, uint64_t seed);
 
 // Appends the instants, from the start of the minute and in no order, of `count` arrivals in
 // `minute`.

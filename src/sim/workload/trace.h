@@ -17,6 +17,8 @@ namespace lambent::workload {
 struct Arrival {
   Duration at{};          // since the start of the trace's window
   uint32_t function = 0;  // index into Trace::functions
+  // How long it runs by itself, where the trace says it of each; 0: as long as its function does.
+  float execution_s = 0;
 
   auto operator<=>(const Arrival&) const = default;
 };
@@ -27,8 +29,11 @@ struct TraceFunction {
   std::string catalogue_entry;
   // The class that the trace or the generator gives it (periodic, bursty, sporadic, steady).
   std::string label;
-  // How long it ran where it was recorded (25th percentile); nothing if the trace does not say.
+  // How long it ran where it was recorded: its mean where each arrival says how long, else the 25th
+  // percentile; nothing if the trace does not say.
   std::optional<double> recorded_s;
+  // The devices that it takes together, where the trace says so.
+  std::optional<unsigned> gpu_count;
 };
 
 class ArrivalSource {
@@ -42,12 +47,17 @@ class ArrivalSource {
 };
 
 struct Trace {
-  std::string name;    // the file's name without folder and endings
-  std::string format;  // "exact", "minutes", "azure2021", "generated" or "resampled"
+  std::string name;  // the file's name without folder and endings
+  // "exact", "minutes", "azure2021", "intervals", "table", "generated", "resampled", or what
+  // known_tables.h has.
+  std::string format;
   std::vector<TraceFunction> functions;
   std::unique_ptr<ArrivalSource> arrivals;
-  Duration length{};        // of the window: no arrival comes later; for showing progress
-  size_t skipped_rows = 0;  // bad rows that the options said to pass over
+  Duration length{};           // of the window: no arrival comes later; for showing progress
+  size_t skipped_rows = 0;     // bad rows that the options said to pass over
+  bool has_run_times = false;  // Arrival::execution_s
+  // What the file does not say and was taken to be so: parts of sentences, for the user.
+  std::vector<std::string> assumptions;
 };
 
 // A source over arrivals in memory; sorts them.

@@ -6,6 +6,8 @@
 
 #include "sim/workload/csv.h"
 #include "sim/workload/exact_trace.h"
+#include "sim/workload/interval_trace.h"
+#include "sim/workload/known_tables.h"
 #include "sim/workload/minute_trace.h"
 
 namespace lambent::workload {
@@ -30,7 +32,7 @@ Result<std::unique_ptr<LineReader>> open_functions(const std::string& path) {
 
 std::string trace_name_of(const std::string& path) {
   std::string name = path.substr(path.rfind('/') + 1);
-  for (const std::string_view ending : {".gz", ".csv"}) {
+  for (const std::string_view ending : {".gz", ".csv", ".tsv", ".txt", ".jsonl", ".json"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
       name.resize(name.size() - ending.size());
     }
@@ -43,18 +45,25 @@ Result<Trace> read_trace(std::unique_ptr<LineReader> lines, LineReader* function
   if (!(options.rate_scale > 0) || !std::isfinite(options.rate_scale)) {
     return Error{ErrorCode::kInvalidArgument, "the rate scale must be above zero"};
   }
-  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, file));
+  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, file, options.header));
   const auto read = [&]() -> Result<Trace> {
-    if (rows.column("t_ms")) {
-      return read_exact_trace(std::move(lines), std::move(rows), functions, file, options);
+    if (!options.columns.empty()) {
+      ASSIGN_OR_RETURN(TableLayout chosen,
+                       layout_of(options.columns, rows, file, options.token_rates));
+      return read_exact_trace(std::move(lines), std::move(rows), std::move(chosen), functions, file,
+                              options);
+    }
+    ASSIGN_OR_RETURN(auto known, known_layout(rows, file, options.token_rates));
+    if (known) {
+      return read_exact_trace(std::move(lines), std::move(rows), *std::move(known), functions, file,
+                              options);
     }
     if (rows.column("end_timestamp")) return read_azure2021_trace(std::move(rows), file, options);
     if (is_minute_header(rows)) return read_minute_trace(std::move(rows), file, options);
-    return Error{ErrorCode::kInvalidArgument,
-                 file +
-                     " line 1: not a trace that we know. Headers begin with t_ms,function (exact "
-                     "times), fid or HashFunction with one column per minute (counts), or have "
-                     "func,end_timestamp,duration"};
+    if (is_interval_header(rows)) {
+      return read_interval_trace(std::move(lines), std::move(rows), file, options);
+    }
+    return unknown_header(rows, file);
   };
   ASSIGN_OR_RETURN(Trace trace, read());
   trace.name = trace_name_of(file);

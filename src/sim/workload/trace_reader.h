@@ -1,6 +1,7 @@
-// Reads traces: exact times (t_ms,func and t_ms,function with an optional <trace>_functions.csv
-// beside it), counts per minute (Azure 2019) and end times (Azure 2021). Used by replay and the
-// simulator; the parsers are pure and fuzzed.
+// Reads traces: a row per invocation (t_ms,function with an optional <trace>_functions.csv beside
+// it, what known_tables.h knows, or columns that the user names), counts per minute (Azure 2019,
+// Huawei) and end times (Azure 2021). Used by replay and the simulator; the parsers are pure and
+// fuzzed.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "core/base/result.h"
 #include "sim/workload/lines.h"
 #include "sim/workload/spreading.h"
+#include "sim/workload/table_layout.h"
 #include "sim/workload/trace.h"
 
 namespace lambent::workload {
@@ -28,13 +30,20 @@ struct TraceOptions {
   size_t busiest = 0;
   // Pass over bad rows instead of failing; Trace::skipped_rows tells how many.
   bool skip_bad_rows = false;
+  // Of a table with a row per invocation: what its columns say (empty: what its header does), their
+  // names if it has no header line, and how fast a call reads and writes tokens.
+  std::vector<ColumnChoice> columns;
+  std::vector<std::string> header;
+  TokenRates token_rates;
 };
 
-// Opens a trace file, plain or gzip; what it is follows from its header. INVALID_ARGUMENT names the
-// file, the number of bad rows and the first few lines; NOT_FOUND if there is no such file.
-// A file of exact times is read twice: here, to check every row, and again while its arrivals are
-// asked for, so that memory does not grow with its length; their failure() tells if it was written
-// to in between. From a pipe it is held in memory, at most limits::kTraceArrivals rows.
+// Opens a trace file, plain or gzip; what it is follows from its header and options.columns.
+// INVALID_ARGUMENT names the file, the number of bad rows and the first few lines; NOT_FOUND if
+// there is no such file.
+// A file with a row per invocation, in order of time, is read twice: here, to check every row, and
+// again while its arrivals are asked for, so that memory does not grow with its length; their
+// failure() tells if it was written to in between. So are counts with a row per interval. In no
+// order, or from a pipe, it is held in memory, at most limits::kTraceArrivals rows.
 Result<Trace> open_trace(const std::string& path, const TraceOptions& options);
 
 // The same from lines, which the trace may keep to read them again. `functions` (may be null) is

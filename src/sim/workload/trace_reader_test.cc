@@ -13,47 +13,13 @@
 
 #include "core/base/fd.h"
 #include "sim/workload/csv.h"
+#include "sim/workload/testing/trace_text.h"
 
 namespace lambent::workload {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-Result<Trace> read(std::string_view text, const TraceOptions& options = {},
-                   const char* functions = nullptr) {
-  const auto beside = functions == nullptr ? nullptr : lines_of(functions);
-  return read_trace(lines_of(text), beside.get(), "folder/t.csv", options);
-}
-
-// Lines that come once, as from a pipe.
-class OnceOnly final : public LineReader {
- public:
-  explicit OnceOnly(std::string_view text) : lines_(lines_of(text)) {}
-  Result<std::optional<std::string_view>> next() override { return lines_->next(); }
-  bool can_rewind() const override { return false; }
-  Result<void> rewind() override { return Error{ErrorCode::kFailedPrecondition, "only once"}; }
-
- private:
-  std::unique_ptr<LineReader> lines_;
-};
-
-// Lines that are others when they are read again.
-class Unsteady final : public LineReader {
- public:
-  Unsteady(std::string_view first, std::string_view again)
-      : lines_(lines_of(first)), again_(again) {}
-  Result<std::optional<std::string_view>> next() override { return lines_->next(); }
-  bool can_rewind() const override { return true; }
-  Result<void> rewind() override {
-    lines_ = lines_of(again_);
-    return {};
-  }
-
- private:
-  std::unique_ptr<LineReader> lines_;
-  std::string_view again_;
-};
 
 class TraceFile : public testing::Test {
  protected:
@@ -79,12 +45,6 @@ std::string rows_text(int rows) {
     text += std::to_string(i) + ",f" + std::to_string(i * 7919 % 97) + "\n";
   }
   return text;
-}
-
-std::vector<double> times_of(Trace& trace) {
-  std::vector<double> times;
-  while (const auto arrival = trace.arrivals->next()) times.push_back(to_seconds(arrival->at));
-  return times;
 }
 
 TEST(ExactTrace, IsReadInOrderOfTimeWithTheFunctionsBesideIt) {
