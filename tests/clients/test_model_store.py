@@ -498,6 +498,12 @@ class S3Test(StoreCase):
         self.answers("left", WEIGHTS * 2, "y0")
         self.answers("right", WEIGHTS * 7, "y0")
 
+    def test_a_name_for_several_models_is_refused_before_any_of_their_files_comes(self):
+        said = self.refused("s3://models/repository/", "--name", "one", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("--name: these are several models", said)
+        self.assertNotIn("model.onnx", said)
+        self.assertEqual(self.kept(), [])
+
     def test_a_listing_of_several_pages_is_read_to_its_end(self):
         said = self.refused("s3://models/many/", "--version-policy", "specific:2", "--s3-endpoint", self.store, **self.keys)
         self.assertIn("names version 2, which is not there", said)
