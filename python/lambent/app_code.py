@@ -16,7 +16,7 @@ import sys
 import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -196,15 +196,28 @@ def _matching(folder: str, pattern: str) -> dict[str, str]:
     if os.path.isabs(pattern) or os.path.relpath(whole, folder).startswith(".."):
         raise error_of("INVALID_ARGUMENT", "include: %r does not lie beside the app's file" % pattern)
     if os.path.isdir(whole):
-        return {os.path.relpath(os.path.join(below, name), folder): os.path.join(below, name)
-                for below, _, names in os.walk(whole) for name in names
-                if "__pycache__" not in below and not name.endswith(".pyc")}
+        return {os.path.relpath(file, folder): file for file in _files_below(whole, folder)
+                if "__pycache__" not in os.path.dirname(file) and not file.endswith(".pyc")}
     if os.path.isfile(whole):
         return {pattern: whole}
     inside = os.path.dirname(whole)
     names = os.listdir(inside) if os.path.isdir(inside) else []
     return {os.path.relpath(os.path.join(inside, name), folder): os.path.join(inside, name) for name in names
             if fnmatch.fnmatch(name, os.path.basename(pattern)) and os.path.isfile(os.path.join(inside, name))}
+
+
+def _files_below(top: str, folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Links are followed, as those to files are; one that leads nowhere, or to a folder that it lies in, is refused."""
+    above += (os.path.realpath(top),)
+    for each in (os.path.join(top, name) for name in os.listdir(top)):
+        leads = "nothing is there" if not os.path.exists(each) else "it lies in that" if os.path.realpath(each) in above else ""
+        if os.path.islink(each) and leads:
+            raise error_of("INVALID_ARGUMENT", "include: the link %s leads to %s: %s" % (
+                os.path.relpath(each, folder), os.readlink(each), leads))
+        if os.path.isdir(each):
+            yield from _files_below(each, folder, above)
+        else:
+            yield each
 
 
 def _configuration(deployment: Deployment) -> dict[str, Any]:

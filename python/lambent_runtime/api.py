@@ -120,6 +120,24 @@ class RuntimeApi:
         status, _, answer = self._exchange("POST", path, content_type, extra, body)
         return status, answer
 
+    def deadline(self, request_id):
+        """(milliseconds since the epoch, whether it may still move) of an invocation that is being run. Ends the connection."""
+        try:
+            status, _, body = self._exchange("GET", "/lambent/2026-11/invocations/%s/deadline" % request_id, None, "", b"")
+        finally:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+        if status != 200:
+            raise Refused("the Runtime API answered %d to deadline" % status)
+        import json
+
+        try:
+            said = json.loads(body)
+            return int(said["deadlineMs"]), bool(said["moves"])
+        except (ValueError, KeyError, TypeError):
+            raise ApiError("the Runtime API sent no deadline") from None
+
     def _connect(self):
         family, kind, protocol, _, target = socket.getaddrinfo(
             self._target[0], self._target[1], 0, socket.SOCK_STREAM)[0]
@@ -131,7 +149,8 @@ class RuntimeApi:
     def _exchange(self, method, path, content_type, extra, body):
         if self._socket is None:
             self._connect()
-        head = "%s %s%s HTTP/1.1\r\nHost: %s\r\n" % (method, PREFIX, path, self._address)
+        target = path if path.startswith("/") else PREFIX + path
+        head = "%s %s HTTP/1.1\r\nHost: %s\r\n" % (method, target, self._address)
         if content_type is not None:
             head += "Content-Type: %s\r\n%sContent-Length: %d\r\n" % (content_type, extra, len(body))
         self._send(head.encode("latin-1") + b"\r\n", body)

@@ -4,6 +4,8 @@ import os
 import sys
 import time
 
+from .deadline import Deadline
+
 
 class ClientContext:
     """What the caller gave as ClientContext: `custom` and `env` are dictionaries, `client` has attributes of its own."""
@@ -50,11 +52,11 @@ class Context:
         self.identity = Identity()
         self.tenant_id = None
         self.client_context = client_context_of(headers.get("lambda-runtime-client-context", ""))
-        deadline = headers.get("lambda-runtime-deadline-ms", "")
-        self._deadline_ms = int(deadline) if deadline.isdigit() else 0
+        self._deadline = Deadline(headers)
 
     def get_remaining_time_in_millis(self):
-        return max(0, self._deadline_ms - int(time.time() * 1000))
+        self._deadline.look()
+        return max(0, (self._deadline.ms or 0) - int(time.time() * 1000))
 
     def log(self, message):
         sys.stdout.write("%s\n" % message)

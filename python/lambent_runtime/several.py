@@ -8,9 +8,9 @@ cannot be: it goes on beside another one that takes its place.
 import os
 import sys
 import threading
-import time
 
 from .api import ApiError, Refused, RuntimeApi
+from .deadline import Deadline
 from .logs import REQUEST_ID
 from .streaming import CANCEL_AFTER, DEADLINE, share_loop
 
@@ -24,7 +24,7 @@ class Several:
         self._change = threading.Condition()
         self._waiting = 0  # threads that ask for an invocation
         self._taken = 0  # invocations that came
-        self._working = {}  # place of an invocation -> when it loses it, of time.time()
+        self._working = {}  # place of an invocation -> its deadline
         self._late = set()  # places that invocations had whose time was up, with threads that still work for them
 
     def serve(self, api):
@@ -48,12 +48,12 @@ class Several:
             nonlocal place
             place = object()  # the same invocation may come again while its first try goes on
             REQUEST_ID.set(headers["lambda-runtime-aws-request-id"])
-            deadline = headers.get("lambda-runtime-deadline-ms", "")
-            DEADLINE.set(int(deadline) / 1000 if deadline.isdigit() else None)
+            deadline = Deadline(headers)
+            DEADLINE.set(deadline)
             with self._change:
                 self._waiting -= 1
                 self._taken += 1
-                self._working[place] = int(deadline) / 1000 + REPLACE_AFTER if deadline.isdigit() else float("inf")
+                self._working[place] = deadline
                 self._leave_with_too_many(len(self._working) + len(self._late) - self._most)
                 if self._waiting == 0:
                     self._start()
@@ -86,14 +86,17 @@ class Several:
     def _watch(self):
         while True:
             with self._change:
-                now = time.time()
-                for late in [each for each, end in self._working.items() if end <= now]:
-                    del self._working[late]
-                    self._late.add(late)
-                    self._leave_with_too_many(len(self._late))
-                next_end = min(self._working.values(), default=float("inf"))
+                over = [each for each in self._working.items() if each[1].left() + REPLACE_AFTER <= 0]
+            # What asks takes a while.
+            over = [place for place, deadline in over if not deadline.look()]
+            with self._change:
+                for late in over:
+                    if self._working.pop(late, None) is not None:
+                        self._late.add(late)
+                        self._leave_with_too_many(len(self._late))
+                left = min((each.left() for each in self._working.values()), default=float("inf"))
                 # The clock may be set; an hour is soon enough for that.
-                self._change.wait(min(max(0.001, next_end - now), 3600))
+                self._change.wait(min(max(0.001, left + REPLACE_AFTER), 3600))
 
     def _leave_with_too_many(self, count):
         if count >= self._most:

@@ -1,13 +1,12 @@
 """Answers that are streamed: what a generator yields leaves piece by piece."""
 import contextvars
 import json
-import time
 
 from .handler import ends_process, words_of
 
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 END_OF_PRELUDE = b"\0" * 8
-# When the invocation of this thread has to be answered, of time.time(); None where nothing waits for that.
+# That of the invocation of this thread; None where nothing waits for that.
 DEADLINE = contextvars.ContextVar("lambent_deadline", default=None)
 CANCEL_AFTER = 0.1  # seconds after it: who waits is told by the worker first
 
@@ -98,8 +97,14 @@ def wait(awaitable):
 async def _in_time(awaitable, deadline):
     import asyncio
 
-    left = None if deadline is None else max(0, deadline - time.time()) + CANCEL_AFTER
-    return await asyncio.wait_for(awaitable, left)
+    if deadline is None or deadline.ms is None:
+        return await awaitable
+    task = asyncio.ensure_future(awaitable)
+    loop = asyncio.get_running_loop()
+    while not (await asyncio.wait((task,), timeout=max(0, deadline.left() + CANCEL_AFTER)))[0]:
+        if not await loop.run_in_executor(None, deadline.look):
+            break
+    return await asyncio.wait_for(task, 0)
 
 
 class _Pieces:

@@ -528,6 +528,28 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(modes(0o660)[0], {**plain, "data/tool.sh": "0o644"})
         self.assertEqual(modes(0o700)[1], modes(0o775)[1], "other rights change nothing")
 
+    def test_links_are_followed_or_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            (pathlib.Path(elsewhere) / "deep").mkdir()
+            (pathlib.Path(elsewhere) / "deep/more.json").write_text("{}")
+            (self.folder / "data/shared").symlink_to(elsewhere)
+            (self.folder / "linked").symlink_to(elsewhere)
+            self.assertEqual(self.names(["data", "linked"]), ["_lambent_app.py", "data/shared/deep/more.json", "data/table.json",
+                                                              "linked/deep/more.json", "shop.py"])
+            (pathlib.Path(elsewhere) / "deep/up").symlink_to("..")
+            with self.assertRaisesRegex(LambentError, "the link data/shared/deep/up leads to ..: it lies in that"):
+                self.names(["data"])
+        (self.folder / "data/shared").unlink()
+        (self.folder / "other").mkdir()
+        (self.folder / "other/back").symlink_to("../data")
+        (self.folder / "data/on").symlink_to("../other")
+        with self.assertRaisesRegex(LambentError, "the link data/on/back leads to ../data: it lies in that"):
+            self.names(["data"])
+        (self.folder / "data/on").unlink()
+        (self.folder / "data/gone.json").symlink_to("nothing.json")
+        with self.assertRaisesRegex(LambentError, "the link data/gone.json leads to nothing.json: nothing is there"):
+            self.names(["data"])
+
     def test_what_does_not_lie_beside_the_app_is_refused(self):
         for pattern in ("../secret", "/etc/passwd", "data/../../x"):
             with self.assertRaisesRegex(LambentError, "does not lie beside"):

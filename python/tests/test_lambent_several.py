@@ -20,6 +20,7 @@ class SharedRuntimeApi:
     def __init__(self):
         self.events = queue.Queue()
         self.answers = {}  # id -> (what, body)
+        self.moving = {}  # id -> seconds that it has yet, and whether that may still change
         self.change = threading.Condition()
         self.asking = 0
         self.most_asking = 0
@@ -27,9 +28,10 @@ class SharedRuntimeApi:
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def give(self, number, event, lasts=SECONDS):
+    def give(self, number, event, lasts=SECONDS, moves=False):
+        """`moves`: its device memory is on its way, and what `moving` says of it counts."""
         deadline = int((time.time() + lasts) * 1000)
-        self.events.put((number, deadline, json.dumps(event).encode()))
+        self.events.put((number, deadline, moves, json.dumps(event).encode()))
 
     def refuse(self):
         """Answers one call that waits, or the next one, as where another takes its place."""
@@ -82,6 +84,11 @@ class SharedRuntimeApi:
                         self.change.notify_all()
                     connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
                     continue
+                if path.endswith("/deadline"):
+                    lasts, moves = self.moving[path.split("/")[-2]]
+                    said = json.dumps({"deadlineMs": int((time.time() + lasts) * 1000), "moves": moves}).encode()
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+                    continue
                 with self.change:
                     self.asking += 1
                     self.most_asking = max(self.most_asking, self.asking)
@@ -92,9 +99,10 @@ class SharedRuntimeApi:
                 if given is None:
                     connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
                     continue
-                number, deadline, event = given
+                number, deadline, moves, event = given
                 head = ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nLambda-Runtime-Aws-Request-Id: %s\r\n"
-                        "Lambda-Runtime-Deadline-Ms: %d\r\nContent-Length: %d\r\n\r\n" % (number, deadline, len(event)))
+                        "Lambda-Runtime-Deadline-Ms: %d\r\n%sContent-Length: %d\r\n\r\n" %
+                        (number, deadline, "Lambent-Runtime-Deadline: moves\r\n" if moves else "", len(event)))
                 connection.sendall(head.encode() + event)
 
 
@@ -189,6 +197,38 @@ async def handler(event, context):
         api.give("cancels", "cancel")
         self.assertEqual(api.answer("late")[1]["errorType"], "TimeoutError")
         self.assertEqual(api.answer("cancels")[1]["errorType"], "CancelledError")
+
+    def test_a_deadline_that_moves_with_the_memory_of_the_invocation_is_asked_for(self):
+        api = self.start("""
+import asyncio, pathlib, time
+async def handler(event, context):
+    if event == "coroutine":
+        await asyncio.sleep(1.2)
+    return [event, context.get_remaining_time_in_millis() > 3000]
+""")
+        api.moving = {"in-time": (0.3, True), "too-late": (0.3, True), "blocks": (5, False)}
+        api.give("in-time", "coroutine", lasts=0.3, moves=True)
+        time.sleep(0.8)
+        api.moving["in-time"] = (5, False)  # its memory has come
+        self.assertEqual(api.answer("in-time"), ("response", ["coroutine", True]))
+        api.give("too-late", "coroutine", lasts=0.3, moves=True)
+        time.sleep(0.5)
+        api.moving["too-late"] = (0.2, False)
+        self.assertEqual(api.answer("too-late")[1]["errorType"], "TimeoutError")
+        api.give("blocks", "at once", lasts=0.1, moves=True)
+        self.assertEqual(api.answer("blocks"), ("response", ["at once", True]))
+
+    def test_the_place_of_one_whose_memory_is_on_its_way_is_not_given_away(self):
+        api = self.start("""
+import time
+def handler(event, context):
+    time.sleep(1.2)
+""", most=2)
+        api.moving = {number: (5, True) for number in ("one", "two")}
+        for number in api.moving:
+            api.give(number, "sleep", lasts=0.1, moves=True)
+        for number in api.moving:
+            self.assertEqual(api.answer(number), ("response", None), "without a place left its process ends")
 
     def test_the_same_invocation_again_while_its_first_try_goes_on_has_a_place_of_its_own(self):
         api = self.start("""

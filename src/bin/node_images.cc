@@ -2,6 +2,7 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/domain/limits.h"
@@ -40,7 +41,8 @@ Result<std::unique_ptr<NodeImages>> NodeImages::open(const WorkerConfig& config,
     }
   }
   made->shared_ = std::make_unique<volumes::SharedFiles>(
-      nullptr, [&images](TenantId) { return images.layouts(); }, disk);
+      nullptr, [&images](TenantId) { return images.layouts(); },
+      [&images](TenantId, const std::string& layout) { images.note_shown(layout); }, disk);
   return made;
 }
 
@@ -51,73 +53,170 @@ NodeImages::~NodeImages() {
 
 void NodeImages::connect(cluster::ClusterNode& node, const AccessService& access,
                          objects::Disk offload) {
-  node_ = &node;
-  access_ = &access;
-  offload_ = std::move(offload);
+  const auto to_ask = [&node]() -> Result<std::vector<std::string>> {
+    if (node.home().empty()) {
+      return Error{ErrorCode::kUnavailable,
+                   "this node was not told yet who else is in its cluster; try again"};
+    }
+    std::vector<std::string> nodes;
+    if (node.home() != node.self()) nodes.push_back(node.home());
+    for (const auto& other : node.others()) {
+      if (other.node != node.home()) nodes.push_back(other.node);
+    }
+    return nodes;
+  };
+  const auto files_of = [&node, &access, offload = std::move(offload)](const std::string& other) {
+    return std::make_unique<frontend::PeerVolumes>(frontend::PeerVolumes::Uses{
+        .access = access,
+        .offload = offload,
+        .keeper = [other] { return other; },
+        .ask =
+            [&node, other](std::string target, auto done) {
+              node.ask(other, std::move(target), kPartTimeout, std::move(done));
+            },
+        .place = [](const VolumeName& copy) { return "/v1/cluster/images/" + copy.name; }});
+  };
+  connect({.to_ask = to_ask,
+           .is_lost = [&node](const std::string& other) { return node.is_lost(other); },
+           .files_of = files_of});
+}
+
+void NodeImages::connect(Nodes nodes) {
+  nodes_ = std::move(nodes);
   images_.set_source(
       {.bring = [this](const std::string& digest, auto done) { bring(digest, std::move(done)); },
        .release = [this](const std::string& digest) { release(digest); }});
 }
 
-Result<void> NodeImages::room(Bytes more) const {
-  struct statvfs disk {};
-  const bool is_known = statvfs(folder_.c_str(), &disk) == 0;
-  const Bytes free(uint64_t{disk.f_bavail} * disk.f_frsize);
-  if (more > most_) {
-    return Error{
-        ErrorCode::kResourceExhausted,
-        "the image has " + to_string(more) + ", and --images-size allows " + to_string(most_)};
-  }
-  if (!is_known || more + kLeftFree <= free) return {};
-  return Error{
-      ErrorCode::kResourceExhausted,
-      "the image needs " + to_string(more) + ", and the disk has " + to_string(free) + " free"};
+// ---- The disk
+
+Bytes NodeImages::size_of(const std::string& name) const {
+  const auto status = copies_->find_volume(kDefaultTenant, name);
+  return status.ok() ? status->size + status->unfinished : Bytes();
 }
+
+NodeImages::Taken NodeImages::taken(const std::string& without) const {
+  Taken taken;
+  for (const VolumeName& each : copies_->all()) {
+    const bool is_coming = coming_.contains(each.name) && coming_.at(each.name).fetch != nullptr;
+    if (!is_coming && each.name != without) taken.all += size_of(each.name);
+  }
+  for (const auto& [name, image] : coming_) {
+    if (image.fetch == nullptr || name == without) continue;
+    taken.all += std::max(image.reserved, size_of(name));
+    taken.to_come += image.missing - std::min(image.missing, image.fetch->brought());
+  }
+  return taken;
+}
+
+Result<void> NodeImages::room(const std::string& name, Bytes more) {
+  Coming& image = coming_.at(name);
+  image.reserved = size_of(name) + more;
+  image.missing = more;
+  const std::string needs = "the image needs " + to_string(more) + " more, and ";
+  if (image.reserved > most_) {
+    return Error{ErrorCode::kResourceExhausted, "the image has " + to_string(image.reserved) +
+                                                    ", and --images-size allows " +
+                                                    to_string(most_)};
+  }
+  Bytes freed;  // it is a moment later
+  for (;;) {
+    const Taken others = taken(name);
+    struct statvfs disk {};
+    const bool is_known = statvfs(folder_.c_str(), &disk) == 0;
+    const Bytes free = Bytes(uint64_t{disk.f_bavail} * disk.f_frsize) + freed;
+    const bool fits_bound = others.all + image.reserved <= most_;
+    const bool fits_disk = !is_known || more + others.to_come + kLeftFree <= free;
+    if (fits_bound && fits_disk) return {};
+    if (leftovers_.empty()) {
+      // What is unpacked goes after that. This one is active itself.
+      image.lacked_room = image.waits_for_room = active() > 1 || !leases_.empty();
+      if (fits_bound) {
+        return Error{ErrorCode::kResourceExhausted,
+                     needs + "the disk has " + to_string(free) + " free"};
+      }
+      return Error{ErrorCode::kResourceExhausted,
+                   needs + "others that are copied take " + to_string(others.all) + " of the " +
+                       to_string(most_) + " that --images-size allows"};
+    }
+    const auto left = leftovers_.extract(leftovers_.begin());
+    loop_.cancel(left.mapped());
+    freed += size_of(left.key());
+    release(left.key());
+  }
+}
+
+void NodeImages::room_came() {
+  for (auto& [name, image] : coming_) image.waits_for_room = false;
+  begin_soon();
+}
+
+// ---- Bringing
 
 void NodeImages::bring(const std::string& digest, Done done) {
   const std::string name = name_of(digest);
+  if (const auto lease = leases_.find(name); lease != leases_.end()) {
+    ++lease->second;
+    return done(copies_->mounted_folder(kDefaultTenant, name));
+  }
+  if (waiting_ >= kMostWaiting) {
+    return done(Error{ErrorCode::kResourceExhausted,
+                      "too many wait for images of other nodes; try again later"});
+  }
+  ++waiting_;
   const auto [coming, is_new] = coming_.try_emplace(name);
   coming->second.waiting.push_back(std::move(done));
   if (!is_new) return;
   if (const auto left = leftovers_.extract(name)) loop_.cancel(left.mapped());
   Coming& image = coming->second;
   image.problem = {ErrorCode::kNotFound, "no other node has its layout; deploy the function again"};
-  if (node_->home().empty()) {
-    image.problem = {ErrorCode::kUnavailable,
-                     "this node was not told yet who else is in its cluster; try again"};
+  if (auto nodes = nodes_.to_ask(); nodes.ok()) {
+    image.nodes.assign(nodes->rbegin(), nodes->rend());
+  } else {
+    image.problem = nodes.error();
   }
-  // The first one last here: they are taken from the end.
-  for (const auto& other : node_->others()) {
-    if (other.node != node_->home()) image.nodes.push_back(other.node);
+  queue_.push_back(name);
+  begin_next();
+}
+
+size_t NodeImages::active() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      coming_, [](const auto& each) { return each.second.fetch != nullptr; }));
+}
+
+void NodeImages::begin_next() {
+  while (active() < kAtOnce) {
+    const auto next = std::ranges::find_if(
+        queue_, [this](const std::string& name) { return !coming_.at(name).waits_for_room; });
+    if (next == queue_.end()) return;
+    const std::string name = *next;
+    queue_.erase(next);
+    ask_next(name);
   }
-  if (node_->home() != node_->self() && !node_->home().empty()) {
-    image.nodes.push_back(node_->home());
-  }
-  ask_next(name);
+}
+
+void NodeImages::begin_soon() {
+  loop_.call_after(Duration::zero(), [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) begin_next();
+  });
 }
 
 void NodeImages::ask_next(const std::string& name) {
   Coming& image = coming_.at(name);
   if (image.nodes.empty()) return settle(name, image.problem);
-  const std::string node = std::move(image.nodes.back());
+  image.node = std::move(image.nodes.back());
   image.nodes.pop_back();
-  if (node_->is_lost(node)) {
-    image.problem = {ErrorCode::kUnavailable, "node '" + node + "' does not answer"};
+  if (nodes_.is_lost(image.node)) {
+    image.problem = {ErrorCode::kUnavailable, "node '" + image.node + "' does not answer"};
     return ask_next(name);
   }
-  image.source = std::make_unique<frontend::PeerVolumes>(frontend::PeerVolumes::Uses{
-      .access = *access_,
-      .offload = offload_,
-      .keeper = [node] { return node; },
-      .ask = [this, node](
-                 std::string target,
-                 auto done) { node_->ask(node, std::move(target), kPartTimeout, std::move(done)); },
-      .place = [](const VolumeName& copy) { return "/v1/cluster/images/" + copy.name; }});
+  image.reserved = image.missing = Bytes();
+  image.source = nodes_.files_of(image.node);
   image.fetch = std::make_shared<volumes::VolumeFetch>(
       volumes::VolumeFetch::Uses{.loop = loop_,
                                  .source = *image.source,
                                  .copies = *copies_,
-                                 .room = [this](Bytes more) { return room(more); }},
+                                 .room = [this, name](Bytes more) { return room(name, more); }},
       copy_of(name), [this, name](const Result<void>& result) {
         // Not within the fetch that ended.
         loop_.call_after(Duration::zero(),
@@ -125,7 +224,7 @@ void NodeImages::ask_next(const std::string& name) {
                            if (!alive.expired()) ended(name, result);
                          });
       });
-  log_.info("image_fetch", {{"image", name}, {"node", node}});
+  log_.info("image_fetch", {{"image", name}, {"node", image.node}});
   image.fetch->start();
 }
 
@@ -139,6 +238,11 @@ void NodeImages::ended(const std::string& name, const Result<void>& result) {
     return settle(name, copies_->mounted_folder(kDefaultTenant, name));
   }
   log_.warning("image_not_fetched", {{"image", name}, {"error", to_string(result.error())}});
+  if (std::exchange(image.lacked_room, false)) {
+    image.nodes.push_back(image.node);
+    queue_.push_back(name);
+    return begin_soon();
+  }
   // That a node does not have it is no problem of its own. What came altered may come right.
   const Error& error = result.error();
   if (error.code != ErrorCode::kNotFound) {
@@ -151,7 +255,13 @@ void NodeImages::ended(const std::string& name, const Result<void>& result) {
 void NodeImages::settle(const std::string& name, const Result<std::string>& folder) {
   const std::vector<Done> waiting = std::move(coming_.at(name).waiting);
   coming_.erase(name);
-  if (!folder.ok()) release_later(name);
+  waiting_ -= waiting.size();
+  if (folder.ok()) {
+    leases_[name] = waiting.size();
+  } else {
+    release_later(name);
+  }
+  room_came();
   for (const Done& done : waiting) done(folder);
 }
 
@@ -164,8 +274,13 @@ void NodeImages::release_later(const std::string& name) {
 
 void NodeImages::release(const std::string& digest) {
   const std::string name = name_of(digest);
+  if (const auto lease = leases_.find(name); lease != leases_.end()) {
+    if (--lease->second > 0) return;
+    leases_.erase(lease);
+  }
   if (coming_.contains(name)) return;
   copies_->remove_volume(kDefaultTenant, name, [](const Result<VolumeStatus>&) {});
+  room_came();
 }
 
 }  // namespace lambent

@@ -86,6 +86,9 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
   node->shared_ = std::make_unique<volumes::SharedFiles>(
       node->store_.get(),
       [layers = node->layers_.get()](TenantId tenant) { return layers->packages(tenant); },
+      [layers = node->layers_.get()](TenantId tenant, const std::string& volume) {
+        layers->note_shown(tenant, volume);
+      },
       [&thread = node->copying_](auto work, auto completion) {
         return thread.run(std::move(work), std::move(completion));
       });

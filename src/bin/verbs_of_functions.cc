@@ -49,9 +49,11 @@ constexpr bundle::ChildLimits kImportLimits = {.wall_time = seconds(1800),
 constexpr int kNotCovered = 3;
 constexpr int kLacksPackages = 4;
 
+constexpr std::string_view kImportName = "lambent.onnx: ";
+
 // What it says itself, which begins with its name; else the last line, such as of a compiler.
 std::string last_words(const std::string& text) {
-  constexpr std::string_view kName = "lambent.onnx: ";
+  constexpr std::string_view kName = kImportName;
   if (const size_t own = text.rfind(kName); own != std::string::npos) {
     const size_t begin = own + kName.size();
     return text.substr(begin, text.find('\n', begin) - begin);
@@ -59,6 +61,15 @@ std::string last_words(const std::string& text) {
   std::string words = text.substr(0, text.find_last_not_of('\n') + 1);
   words.erase(0, words.rfind('\n') + 1);
   return words;
+}
+
+// Otherwise env says that there is no uv, or uv what it could not fetch.
+bool was_started_by_uv(const bundle::ChildOutcome& ended) {
+  const bool has_failed = ended.exit_code == 127 || ended.exit_code == 1 || ended.exit_code == 2;
+  const auto says = [&](std::string_view words) {
+    return ended.standard_error.find(words) != std::string::npos;
+  };
+  return ended.timed_out || !has_failed || says(kImportName) || says("Traceback");
 }
 
 std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
@@ -94,8 +105,12 @@ Result<cli::ModelImportOutcome> import_model(const std::string& python,
     command.insert(command.end(), words.begin(), words.end());
     const std::string lacks = last_words(ended->standard_error);
     ended = bundle::run_child(command, kImportLimits);
-    // env says that there is none.
-    if (ended.ok() && ended->exit_code == 127) return Error{ErrorCode::kUnavailable, lacks};
+    if (ended.ok() && !was_started_by_uv(*ended)) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   lacks + ", which is not here or cannot fetch them (" +
+                       last_words(ended->standard_error) +
+                       "); --importer-python names a Python that has them"};
+    }
   }
   if (!ended.ok()) return ended.error().with_context("reading " + request.model);
   if (ended->timed_out) {
@@ -174,9 +189,9 @@ void set_fetchers(Shell& shell, cli::Transport& transport, const FetchFlags& fla
   };
   deploy.fetch_folder = [&shell, &transport, cache, flags](
                             const std::string& url,
-                            const cli::ChooseVersions& choose) -> Result<cli::FetchedFolder> {
+                            const cli::FolderChoice& choice) -> Result<cli::FetchedFolder> {
     ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, *cache, flags));
-    return cli::fetch_model_folder(shell.console, url, options, choose);
+    return cli::fetch_model_folder(shell.console, url, options, choice);
   };
 }
 

@@ -23,6 +23,16 @@ from model_worker import LAMBENT, WEIGHTS, ModelWorkerTest, field, matrix_model,
 from tenants import TokenWorker
 
 HAS_MOTO = importlib.util.find_spec("moto") is not None
+# Keys on a page of a listing: Amazon's in the whole form, and else fewer, as every key takes a put.
+PAGE = 1000 if os.environ.get("LAMBENT_WHOLE_TESTS") else 50
+MOTO = """
+import sys
+from moto.s3.models import S3Backend
+from moto.server import main
+cut = S3Backend._truncate_result
+S3Backend._truncate_result = lambda self, keys, most: cut(self, keys, min(most, int(sys.argv[2])))
+main(["-H", "127.0.0.1", "-p", sys.argv[1]])
+"""
 MODEL = matrix_model(WEIGHTS)
 DIGEST = hashlib.sha256(MODEL).hexdigest()
 
@@ -427,8 +437,8 @@ class S3Test(StoreCase):
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         cls.store = f"http://127.0.0.1:{port}"
-        process = subprocess.Popen([sys.executable, "-c", f"from moto.server import main; main(['-H', '127.0.0.1', '-p', '{port}'])"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([sys.executable, "-c", MOTO, str(port), str(PAGE)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         cls.addClassCleanup(process.wait)
         cls.addClassCleanup(process.terminate)
         for _ in range(600):
@@ -456,9 +466,12 @@ class S3Test(StoreCase):
         cls.s3.put_object(Bucket="models", Key="a shop/größe+1/", Body=b"")
         cls.put_version("repository/right/7", WEIGHTS * 7)
         cls.s3.put_object(Bucket="models", Key="repository/readme.md", Body=b"-")
-        for number in range(2_100):
+        for number in range(2 * PAGE + PAGE // 10):
             cls.s3.put_object(Bucket="models", Key=f"many/3/part/{number:05}", Body=b"")
         cls.put_version("many/3", WEIGHTS * 3)
+        page = cls.s3.list_objects_v2(Bucket="models", Prefix="many/")
+        if len(page["Contents"]) != PAGE or not page["IsTruncated"]:
+            raise AssertionError("the store's pages have %d keys" % len(page["Contents"]))
         # From now on every request is to be signed.
         request = urllib.request.Request(cls.store + "/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
@@ -485,11 +498,17 @@ class S3Test(StoreCase):
         self.answers("left", WEIGHTS * 2, "y0")
         self.answers("right", WEIGHTS * 7, "y0")
 
+    def test_a_name_for_several_models_is_refused_before_any_of_their_files_comes(self):
+        said = self.refused("s3://models/repository/", "--name", "one", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("--name: these are several models", said)
+        self.assertNotIn("model.onnx", said)
+        self.assertEqual(self.kept(), [])
+
     def test_a_listing_of_several_pages_is_read_to_its_end(self):
         said = self.refused("s3://models/many/", "--version-policy", "specific:2", "--s3-endpoint", self.store, **self.keys)
         self.assertIn("names version 2, which is not there", said)
         said = self.refused("s3://models/many/3/", "--s3-endpoint", self.store, **self.keys)
-        self.assertIn("none of its 2102 files is of a version", said)
+        self.assertIn(f"none of its {2 * PAGE + PAGE // 10 + 2} files is of a version", said)
 
     def test_no_more_of_a_folder_is_fetched_than_the_tenant_may_keep(self):
         worker = TokenWorker(gpu="none")

@@ -28,6 +28,35 @@ TEST_F(Memory, DestroyingAContextGivesItsMemoryBack) {
   EXPECT_EQ(free_bytes(), before);
 }
 
+// Also that of other contexts, which see the same memory.
+TEST_F(Memory, IsFreedAfterAllWorkOfItsDeviceThatMayUseIt) {
+  CUcontext other;
+  CUstream stream;
+  OK(cu.ctx_create_v2(&other, 0, 0));
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cu.ctx_set_current(context));
+  const CUdeviceptr memory = allocate(4096);
+  void* host = nullptr;
+  OK(cu.mem_host_alloc(&host, 4096, 0));
+  std::vector<char> own(1 << 16);
+  OK(cu.mem_host_register(own.data(), own.size(), 0));
+  LateWork first, second, third;
+  OK(cu.ctx_set_current(other));
+  OK(first.submit(stream));
+  OK(cu.ctx_set_current(context));
+  EXPECT_TRUE(first.is_waited_for([&] { return cu.mem_free(memory); }));
+  OK(cu.ctx_set_current(other));
+  OK(second.submit(stream));
+  OK(cu.ctx_set_current(context));
+  EXPECT_TRUE(second.is_waited_for([&] { return cu.mem_free_host(host); }));
+  OK(cu.ctx_set_current(other));
+  OK(third.submit(stream));
+  OK(cu.ctx_set_current(context));
+  EXPECT_TRUE(third.is_waited_for([&] { return cu.mem_host_unregister(own.data()); }));
+  OK(cu.ctx_destroy(other));
+  OK(cu.ctx_set_current(context));
+}
+
 TEST_F(Memory, MoreThanThereIsIsRefused) {
   size_t total = 0, free = 0;
   OK(cu.mem_get_info(&free, &total));

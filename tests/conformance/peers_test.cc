@@ -76,6 +76,26 @@ TEST_F(Peers, BytesCrossFromDeviceToDevice) {
   EXPECT_EQ(ordinal, 1);
 }
 
+TEST_F(Peers, MemoryIsFreedAfterTheWorkOfDevicesThatItIsOpenedTo) {
+  const CUdeviceptr closed = allocate(4096), opened = allocate(4096);
+  CUstream stream;
+  OK(cu.ctx_set_current(other));
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  Gate gate;
+  OK(gate.close(stream));
+  OK(cu.ctx_set_current(context));
+  OK(cu.mem_free(closed));
+  gate.open();
+  OK(cu.ctx_set_current(other));
+  OK(cu.stream_synchronize(stream));
+  if (!reachable(1, 0)) return;
+  OK(cu.ctx_enable_peer_access(context, 0));
+  LateWork work;
+  OK(work.submit(stream));
+  OK(cu.ctx_set_current(context));
+  EXPECT_TRUE(work.is_waited_for([&] { return cu.mem_free(opened); }));
+}
+
 // It neither overtakes what the other device was given before, nor is overtaken by what comes then.
 TEST_F(Peers, ACopyOfABoxComesInTheOrderOfBothDevices) {
   CUdeviceptr here = allocate(4096), there = allocate_on(other, 4096);

@@ -450,6 +450,26 @@ class ReplayTest(CommandTest):
         done = self.run_cli("replay", "--time-scale", "10", expect=PRECONDITION)
         self.assertIn("--time-scale 20", done.stderr)
 
+    def test_without_the_packages_that_make_kernels_of_models_it_says_what_is_missing_and_how_to_get_it(self):
+        (self.folder / "m.onnx").write_bytes(b"\x08\x08")
+        programs = self.folder / "programs"
+        python = self.write("programs/python", "#!/bin/sh\necho \"lambent.onnx: No module named 'numpy': making kernels of a model "
+                            "needs the packages of lambent[onnx] (pip install -r there), or uv\" >&2\nexit 4\n")
+        python.chmod(0o755)
+        (programs / "env").symlink_to(shutil.which("env"))
+        (programs / "sh").symlink_to(shutil.which("sh"))
+        words = ("deploy", self.folder / "m.onnx", "--engine", "kernels", "--dry-run", "--importer-python", python)
+        paths = {"PATH": str(programs)}
+        said = self.run_cli(*words, expect=PRECONDITION, environment=paths).stderr
+        self.assertIn("FAILED_PRECONDITION: No module named 'numpy'", said)
+        self.assertIn("pip install -r there), or uv", said)
+        self.assertIn("--importer-python", said)
+        uv = self.write("programs/uv", "#!/bin/sh\necho 'error: dns error: no such host' >&2\nexit 2\n")
+        uv.chmod(0o755)
+        said = self.run_cli(*words, expect=PRECONDITION, environment=paths).stderr
+        self.assertIn("No module named 'numpy'", said)
+        self.assertIn("dns error: no such host", said)
+
     def test_functions_that_are_not_deployed_are_told(self):
         done = self.run_cli("replay", "--time-scale", "20", "--prefix", "never-", expect=NOT_FOUND)
         self.assertIn("--deploy", done.stderr)

@@ -76,16 +76,56 @@ class MovingTest(GpuTest):
 class SmallDevice(MovingTest):
     """Functions of 75 MiB each on a device of 256 MiB: what moves is the same as on a large one, and is copied and compared sooner."""
     flags = ("--concurrency", "2", "--context-memory", "4")
-    held, device_mib = 70, 256
+    held, device_mib, link = 70, 256, "host_to_device_gb_per_s = 10.0"
 
     @classmethod
     def setUpClass(cls):
         text = (PREFIX / "lib/emulated/presets/tiny.toml").read_text()
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as machine:
-            machine.write(text.replace("memory_mib = 1024", f"memory_mib = {cls.device_mib}").replace("context_mib = 16", "context_mib = 4"))
+            machine.write(text.replace("memory_mib = 1024", f"memory_mib = {cls.device_mib}").replace("context_mib = 16", "context_mib = 4")
+                          .replace(SmallDevice.link, cls.link))
             machine.flush()
             cls.gpu = "emulated:" + machine.name
             super().setUpClass()
+
+
+# Waits beside the GPU, uses it, and tells the time that it has left.
+PATIENT = """
+import asyncio
+import lambent_cuda as cuda
+
+held = cuda.Device().buffer(64 << 20)
+
+async def handler(event, context):
+    await asyncio.sleep(event.get("sleep", 0))
+    held.bytes()
+    return context.get_remaining_time_in_millis()
+"""
+LARGE = """
+import lambent_cuda as cuda
+
+held = cuda.Device().buffer(180 << 20)
+
+def handler(event, context):
+    return held.size
+"""
+
+
+class Deadlines(SmallDevice):
+    """64 MiB take 1.6 s to come back."""
+    link = "host_to_device_gb_per_s = 0.04"
+
+    def test_a_coroutine_has_its_whole_time_from_the_arrival_of_its_memory_on(self):
+        self.names = ["patient", "large"]
+        self.create_gpu("patient", PATIENT, gpu_memory="72MiB", tags={"lambent:http-concurrency": "2"}, timeout=2, memory=512)
+        self.create_gpu("large", LARGE, gpu_memory="200MiB", memory=512)
+        for name in self.names:
+            self.assert_works(self.worker.invoke(name, {}))
+        reply = self.worker.invoke("patient", {"sleep": 2.5})
+        left_ms = self.assert_works(reply)
+        self.assertEqual(reply.headers["x-lambent-start"], "gpu_cold")
+        self.assertGreater(int(reply.headers["x-lambent-memory-us"]), 1_500_000)
+        self.assertGreater(left_ms, 0, "its first deadline was over before")
 
 
 class MemoryMoves(SmallDevice):

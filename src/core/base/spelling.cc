@@ -47,7 +47,7 @@ std::optional<std::string_view> closest_word(std::string_view word,
 
 std::string suggestion(std::optional<std::string_view> meant, std::string_view prefix) {
   if (!meant) return "";
-  return "; did you mean '" + std::string(prefix) + std::string(*meant) + "'?";
+  return std::string(kSuggests) + "'" + std::string(prefix) + std::string(*meant) + "'?";
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,

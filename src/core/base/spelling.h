@@ -18,6 +18,8 @@ size_t edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string_view> closest_word(std::string_view word,
                                              std::span<const std::string_view> known);
 
+// How a suggestion begins, at the end of an error's message.
+inline constexpr std::string_view kSuggests = "; did you mean ";
 // "; did you mean 'x'?", or nothing if no word was meant. `prefix` is what users write before it.
 std::string suggestion(std::optional<std::string_view> meant, std::string_view prefix = "");
 // Suggests the closest word.

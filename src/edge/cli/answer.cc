@@ -1,23 +1,19 @@
 #include "edge/cli/answer.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/base64.h"
+#include "core/base/parse_number.h"
 #include "edge/cli/wait_words.h"
 
 namespace lambent::cli {
 namespace {
 
 std::optional<int64_t> number_in(const http::Headers& headers, std::string_view name) {
-  const std::string_view text = headers.get(name);
-  int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<int64_t>(headers.get(name));
 }
 
 std::optional<Phases> phases_in(const http::Headers& headers) {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/base/parse_number.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/volume.h"
 #include "edge/cli/volume_files.h"
@@ -25,10 +25,8 @@ constexpr size_t kMostSaid = 200;
 // Without progress.
 
 std::optional<Bytes> bytes_in(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return Bytes(number);
+  const auto number = parse_number<uint64_t>(text);
+  return number ? std::optional(Bytes(*number)) : std::nullopt;
 }
 
 // "bytes 5-9/10", or "bytes */10".

@@ -6,7 +6,7 @@
 #include "core/domain/function.h"
 #include "core/domain/model_function.h"
 #include "core/http/message.h"
-#include "edge/cli/api_error.h"
+#include "edge/cli/api_json.h"
 #include "edge/cli/json_cells.h"
 #include "edge/cli/text_table.h"
 
@@ -14,19 +14,6 @@ namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr Duration kTimeout = seconds(30);
-
-Result<Json> get_json(Transport& transport, const std::string& target) {
-  const auto response = good(transport.send({.method = "GET", .target = target}, kTimeout));
-  if (!response.ok()) return response.error();
-  Json json = Json::parse(response->body, nullptr, false);
-  if (json.is_discarded()) {
-    return Error{ErrorCode::kInternal,
-                 "the worker's answer to " + target + " is not JSON; is that a Lambent worker?"};
-  }
-  return json;
-}
 
 // What runs it: of a handler its runtime, of all others what they are.
 std::string runtime_cell(const Json& row) {
@@ -52,11 +39,6 @@ std::string devices_text(const Json& worker) {
   return text + ")";
 }
 
-Error not_a_worker(const std::string& target) {
-  return {ErrorCode::kInternal,
-          "the worker's answer to " + target + " is no list; is that a Lambent worker?"};
-}
-
 // All pages of the functions as one.
 Result<Json> all_functions(Transport& transport) {
   Json all;
@@ -64,7 +46,7 @@ Result<Json> all_functions(Transport& transport) {
   do {
     const std::string target =
         "/v1/functions" + (after.empty() ? "" : "?after=" + http::percent_encode(after));
-    ASSIGN_OR_RETURN(Json page, get_json(transport, target));
+    ASSIGN_OR_RETURN(Json page, ask_json(transport, "GET", target));
     if (!page.is_object() || !page.contains("functions") || !page["functions"].is_array()) {
       return not_a_worker(target);
     }
@@ -128,7 +110,7 @@ int run_ls(Transport& transport, Console& console) {
 }
 
 int run_schedules(Transport& transport, Console& console) {
-  const auto json = get_json(transport, "/v1/schedules");
+  const auto json = ask_json(transport, "GET", "/v1/schedules");
   if (!json.ok()) return fail(console, json.error());
   if (console.json) {
     console.out << json->dump(2) << "\n";
@@ -147,7 +129,7 @@ int run_schedules(Transport& transport, Console& console) {
 }
 
 int run_ps(Transport& transport, Console& console) {
-  const auto json = get_json(transport, "/v1/sandboxes");
+  const auto json = ask_json(transport, "GET", "/v1/sandboxes");
   if (!json.ok()) return fail(console, json.error());
   if (console.json) {
     console.out << json->dump(2) << "\n";
@@ -170,7 +152,7 @@ int run_ps(Transport& transport, Console& console) {
 }
 
 int run_version(Transport& transport, Console& console, const std::string& own_version) {
-  const auto worker = get_json(transport, "/v1/version");
+  const auto worker = ask_json(transport, "GET", "/v1/version");
   if (console.json) {
     Json json = {{"client", own_version}};
     json["worker"] = worker.ok() ? *worker : Json();

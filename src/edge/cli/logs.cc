@@ -1,9 +1,9 @@
 #include "edge/cli/logs.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/parse_number.h"
 #include "edge/cli/api_error.h"
 
 namespace lambent::cli {
@@ -16,11 +16,7 @@ std::string target_of(const std::string& name, uint64_t offset) {
 }
 
 std::optional<uint64_t> next_offset_of(const http::Response& response) {
-  const std::string_view text = response.headers.get("x-lambent-next-offset");
-  uint64_t offset = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), offset);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return offset;
+  return parse_number<uint64_t>(response.headers.get("x-lambent-next-offset"));
 }
 
 // The first answer begins behind the start of the log: what came before is kept no more.

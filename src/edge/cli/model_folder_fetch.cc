@@ -67,12 +67,12 @@ Result<std::string> name_of_folder(const std::string& url) {
 class FolderFetch {
  public:
   FolderFetch(Console& console, std::string url, const FetchOptions& options,
-              std::shared_ptr<const CacheEntry> entry, const ChooseVersions& choose)
+              std::shared_ptr<const CacheEntry> entry, const FolderChoice& choice)
       : console_(console),
         url_(std::move(url)),
         options_(options),
         entry_(std::move(entry)),
-        choose_(choose) {}
+        choice_(choice) {}
 
   Result<FetchedFolder> run() {
     ASSIGN_OR_RETURN(const std::string name, name_of_folder(url_));
@@ -85,6 +85,7 @@ class FolderFetch {
     std::vector<std::string> wanted;
     FetchedFolder made{
         .models = {}, .is_repository = !models->front().folder.empty(), .entry = entry_};
+    RETURN_IF_ERROR(choice_.check(made.is_repository));
     for (const StoredModel& model : *models) {
       ASSIGN_OR_RETURN(ModelFolder folder, choose(model, wanted));
       made.models.push_back(std::move(folder));
@@ -181,7 +182,7 @@ class FolderFetch {
     }
     std::set<uint64_t> there;
     for (const auto& [version, files] : model.versions) there.insert(version);
-    ASSIGN_OR_RETURN(const std::vector<uint64_t> chosen, choose_(folder.path, there));
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> chosen, choice_.versions(folder.path, there));
     for (const uint64_t version : chosen) {
       folder.versions.emplace(version, path + std::to_string(version));
       const std::vector<std::string>& files = model.versions.at(version);
@@ -249,7 +250,7 @@ class FolderFetch {
   const std::string url_;
   const FetchOptions& options_;
   const std::shared_ptr<const CacheEntry> entry_;  // what is fetched keeps it
-  const ChooseVersions& choose_;
+  const FolderChoice& choice_;
   std::string top_;                                    // of this machine
   std::map<std::string, std::optional<Bytes>> files_;  // to their sizes, where those are known
   std::map<std::string, std::string> sums_;
@@ -268,13 +269,12 @@ bool is_folder_url(std::string_view url) {
 }
 
 Result<FetchedFolder> fetch_model_folder(Console& console, const std::string& url,
-                                         const FetchOptions& options,
-                                         const ChooseVersions& choose) {
+                                         const FetchOptions& options, const FolderChoice& choice) {
   const std::string folder = as_folder(url);
   RETURN_IF_ERROR(name_of_folder(folder));
   const auto entry = options.cache.open(folder);
   if (!entry.ok()) return entry.error().with_context(shown_url(folder));
-  auto fetched = FolderFetch(console, folder, options, *entry, choose).run();
+  auto fetched = FolderFetch(console, folder, options, *entry, choice).run();
   if (!fetched.ok()) {
     if ((*entry)->is_empty()) (*entry)->drop();
     return fetched.error();

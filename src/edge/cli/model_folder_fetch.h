@@ -21,9 +21,15 @@ namespace lambent::cli {
 // "https://example.com/models/" or "s3://bucket/models": of s3:// all that is no .onnx.
 bool is_folder_url(std::string_view url);
 
-// Which of the versions of a model are fetched, whose config.pbtxt lies in `folder` already.
-using ChooseVersions = std::function<Result<std::vector<uint64_t>>(
-    const std::string& folder, const std::set<uint64_t>& there)>;
+// What is wanted of a folder, asked before files of it come.
+struct FolderChoice {
+  // Whether it may be what it is: one model, or several.
+  std::function<Result<void>(bool is_repository)> check;
+  // Which of the versions of a model are fetched, whose config.pbtxt lies in `folder` already.
+  std::function<Result<std::vector<uint64_t>>(const std::string& folder,
+                                              const std::set<uint64_t>& there)>
+      versions;
+};
 
 struct FetchedFolder {
   std::vector<ModelFolder> models;  // of this machine; at least one
@@ -32,13 +38,13 @@ struct FetchedFolder {
   std::shared_ptr<const CacheEntry> entry;
 };
 
-// Errors as fetch_model's; NOT_FOUND also: no version of a model lies there; RESOURCE_EXHAUSTED:
-// more files than kMostListed, or together larger than `options.most`; DATA_LOSS: a file is not the
-// one of SHA256SUMS.
+// Errors as fetch_model's, and those of `choice`; NOT_FOUND also: no version of a model lies there;
+// RESOURCE_EXHAUSTED: more files than kMostListed, or together larger than `options.most`;
+// DATA_LOSS: a file is not the one of SHA256SUMS.
 Result<FetchedFolder> fetch_model_folder(Console& console, const std::string& url,
-                                         const FetchOptions& options, const ChooseVersions& choose);
+                                         const FetchOptions& options, const FolderChoice& choice);
 
 using FetchModelFolder =
-    std::function<Result<FetchedFolder>(const std::string& url, const ChooseVersions& choose)>;
+    std::function<Result<FetchedFolder>(const std::string& url, const FolderChoice& choice)>;
 
 }  // namespace lambent::cli

@@ -325,6 +325,12 @@ Result<Json> deploy_versions(Transport& transport, Console& console, const Model
   return roll.json();
 }
 
+Result<void> check_several(bool are_several, const DeployOptions& options) {
+  if (!are_several || !options.name) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "--name: these are several models, which are called as their folders"};
+}
+
 // What may not be said of a folder that is fetched: it has versions, and each its files.
 Result<void> check_folder_options(const DeployOptions& options) {
   const auto refused = [](const std::string& what) {
@@ -359,11 +365,8 @@ int run_deploy_folder(Transport& transport, Console& console, const ModelFolder&
 int run_deploy_repository(Transport& transport, Console& console,
                           const std::vector<ModelFolder>& repository,
                           const DeployOptions& options) {
-  if (options.name) {
-    return fail(console, Error{ErrorCode::kInvalidArgument,
-                               "--name: these are several models, which are called as their "
-                               "folders"});
-  }
+  const auto checked = check_several(true, options);
+  if (!checked.ok()) return fail(console, checked.error());
   int exit_code = 0;
   Json all = Json::array();
   for (const ModelFolder& folder : repository) {
@@ -386,9 +389,12 @@ int run_deploy_folder_url(Transport& transport, Console& console, const DeployOp
     return fail(console, checked.error());
   }
   const auto fetched = options.fetch_folder(
-      options.path, [&options](const std::string& folder, const std::set<uint64_t>& there) {
-        return versions_to_serve(folder, there, options);
-      });
+      options.path,
+      {.check = [&options](bool is_repository) { return check_several(is_repository, options); },
+       .versions =
+           [&options](const std::string& folder, const std::set<uint64_t>& there) {
+             return versions_to_serve(folder, there, options);
+           }});
   if (!fetched.ok()) return fail(console, fetched.error());
   const int exit_code = fetched->is_repository
                             ? run_deploy_repository(transport, console, fetched->models, options)

@@ -148,7 +148,7 @@ TEST_F(ModelVersionsTest, AManifestThatCameFromAStoreIsNotRead) {
   transport.answer(response(201, R"({"version":"1"})"));
   transport.answer(response(200, kMetadata));
   transport.answer(response(200, R"({"name":"serving","version":"1"})"));
-  const auto fetch = [&](const std::string&, const ChooseVersions&) -> Result<FetchedFolder> {
+  const auto fetch = [&](const std::string&, const FolderChoice&) -> Result<FetchedFolder> {
     return FetchedFolder{.models = {{.path = path, .versions = {{1, path + "/1"}}}},
                          .entry = *entry};
   };
@@ -158,6 +158,23 @@ TEST_F(ModelVersionsTest, AManifestThatCameFromAStoreIsNotRead) {
   EXPECT_EQ(asked()[1], "PUT /v1/functions/scores");
   EXPECT_THAT(out.str(), HasSubstr("published scores:1"));
   EXPECT_FALSE(std::filesystem::exists((*entry)->path())) << "it is deployed";
+}
+
+TEST_F(ModelVersionsTest, ANameForSeveralModelsOfAStoreIsRefusedBeforeTheyAreFetched) {
+  std::vector<Result<void>> checked;
+  const auto fetch = [&](const std::string&, const FolderChoice& choice) -> Result<FetchedFolder> {
+    checked = {choice.check(false), choice.check(true)};
+    return Error{ErrorCode::kUnavailable, "nothing is fetched"};
+  };
+  EXPECT_NE(run_deploy(transport, console,
+                       {.path = "s3://models/", .name = "one", .fetch_folder = fetch}),
+            0);
+  ASSERT_EQ(checked.size(), 2u);
+  EXPECT_TRUE(checked[0].ok()) << "it is one model";
+  ASSERT_FALSE(checked[1].ok());
+  EXPECT_THAT(checked[1].error().message, HasSubstr("--name: these are several models"));
+  EXPECT_NE(run_deploy(transport, console, {.path = "s3://models/", .fetch_folder = fetch}), 0);
+  EXPECT_TRUE(checked[1].ok()) << "it has no name";
 }
 
 TEST_F(ModelVersionsTest, FlagsThatDoNotGoTogetherAreRefused) {

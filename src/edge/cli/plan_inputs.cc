@@ -7,7 +7,7 @@
 #include "core/http/message.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
-#include "edge/cli/api_error.h"
+#include "edge/cli/api_json.h"
 #include "edge/cli/pipeline_files.h"
 #include "edge/cli/slice_names.h"
 
@@ -15,19 +15,6 @@ namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr Duration kTimeout = seconds(30);
-
-Result<Json> get_json(Transport& transport, const std::string& target) {
-  const auto response = good(transport.send({.method = "GET", .target = target}, kTimeout));
-  if (!response.ok()) return response.error();
-  Json json = Json::parse(response->body, nullptr, false);
-  if (!json.is_object()) {
-    return Error{ErrorCode::kInternal, "the worker's answer to " + target +
-                                           " is no JSON object; is that a Lambent worker?"};
-  }
-  return json;
-}
 
 // Of some text from `where`.
 Result<void> take_definition(const std::string& text, const std::string& where,
@@ -75,7 +62,7 @@ Result<void> read_function(Transport& transport, const PlanOptions& options, Pla
   } else {
     const std::string target =
         "/v1/functions/" + http::percent_encode(options.function) + "/pipeline";
-    ASSIGN_OR_RETURN(const Json json, get_json(transport, target));
+    ASSIGN_OR_RETURN(const Json json, ask_json(transport, "GET", target));
     const auto part = [&](const char* key) {
       return json.contains(key) ? json[key].dump(-1, ' ', false, Json::error_handler_t::replace)
                                 : std::string();
@@ -144,7 +131,7 @@ Result<WorkersSlice> slice_of(const Json& json) {
 }
 
 Result<void> ask_for_slices(Transport& transport, PlanInputs& inputs) {
-  ASSIGN_OR_RETURN(const Json json, get_json(transport, "/v1/slices"));
+  ASSIGN_OR_RETURN(const Json json, ask_json(transport, "GET", "/v1/slices"));
   if (!json.contains("slices") || !json["slices"].is_array()) {
     return Error{ErrorCode::kInternal, "the worker's /v1/slices is not as it should be"};
   }

@@ -1,11 +1,11 @@
 #include "edge/cli/quota_words.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/base/units.h"
 #include "edge/cli/console.h"
 
@@ -40,20 +40,16 @@ Error not_read(const QuotaWord& quota, const std::string& word, const char* expe
 
 // A finite number that is the whole of `text`.
 std::optional<double> number_in(std::string_view text) {
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(number)) return std::nullopt;
-  return number;
+  const auto number = parse_number<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 Result<Json> value_of(const QuotaWord& quota, const std::string& word) {
   if (word == kNoQuota) return Json(nullptr);
   switch (quota.unit) {
     case QuotaUnit::kCount: {
-      uint64_t count = 0;
-      const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), count);
-      if (code == std::errc() && end == word.data() + word.size()) return Json(count);
+      const auto count = parse_number<uint64_t>(word);
+      if (count) return Json(*count);
       return not_read(quota, word, "a whole number");
     }
     case QuotaUnit::kBytes: {

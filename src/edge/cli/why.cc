@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/ids.h"
-#include "edge/cli/api_error.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/text_table.h"
 #include "edge/cli/wait_words.h"
@@ -14,8 +13,6 @@ namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr Duration kTimeout = seconds(30);
 
 std::string text(const Json& row, const char* key) {
   const auto found = row.find(key);
@@ -121,19 +118,13 @@ std::string story_text(const Json& why) {
 
 // Of what the worker itself does not remember, its journal tells.
 int run_why_of_journal(Transport& transport, Console& console, const std::string& invocation) {
-  const auto response = good(transport.send(
-      {.method = "GET", .target = "/v1/invocations/" + invocation + "/why"}, kTimeout));
-  if (!response.ok()) return fail(console, response.error());
-  const Json why = Json::parse(response->body, nullptr, false);
-  if (!why.is_object()) {
-    return fail(console, {ErrorCode::kInternal,
-                          "the worker's answer is no JSON object; is that a Lambent worker?"});
-  }
+  const auto why = ask_json(transport, "GET", "/v1/invocations/" + invocation + "/why");
+  if (!why.ok()) return fail(console, why.error());
   if (console.json) {
-    console.out << why.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.out << why->dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    console.out << "invocation " << invocation << " of " << text(why, "function") << "\n"
-                << story_text(why);
+    console.out << "invocation " << invocation << " of " << text(*why, "function") << "\n"
+                << story_text(*why);
   }
   return 0;
 }
@@ -173,17 +164,12 @@ int run_why(Transport& transport, Console& console, const std::string& which) {
     if (!found.ok()) return fail(console, found.error());
     invocation = *std::move(found);
   }
-  const auto response = good(transport.send(
-      {.method = "GET", .target = "/v1/invocations/" + invocation + "/trace"}, kTimeout));
-  if (!response.ok() && response.error().code == ErrorCode::kNotFound) {
+  const auto answer = ask_json(transport, "GET", "/v1/invocations/" + invocation + "/trace");
+  if (!answer.ok() && answer.error().code == ErrorCode::kNotFound) {
     return run_why_of_journal(transport, console, invocation);
   }
-  if (!response.ok()) return fail(console, response.error());
-  const Json trace = Json::parse(response->body, nullptr, false);
-  if (!trace.is_object()) {
-    return fail(console, {ErrorCode::kInternal,
-                          "the worker's answer is no JSON object; is that a Lambent worker?"});
-  }
+  if (!answer.ok()) return fail(console, answer.error());
+  const Json& trace = *answer;
   if (console.json) {
     console.out << trace.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;

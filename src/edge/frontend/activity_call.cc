@@ -1,8 +1,8 @@
 #include "edge/frontend/activity_call.h"
 
-#include <charconv>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 
@@ -21,11 +21,13 @@ ActivityCall decode_ended(std::string_view query) {
        {std::pair("after", &call.query.after), std::pair("before", &call.query.before)}) {
     const std::string text = http::query_value(query, name);
     if (text.empty()) continue;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *sequence);
-    if (code == std::errc() && end == text.data() + text.size()) continue;
-    return error_response(
-        Error{ErrorCode::kInvalidArgument,
-              std::string(name) + " must be the number 'sequence' of an invocation"});
+    const auto number = parse_number<uint64_t>(text);
+    if (!number) {
+      return error_response(
+          Error{ErrorCode::kInvalidArgument,
+                std::string(name) + " must be the number 'sequence' of an invocation"});
+    }
+    *sequence = *number;
   }
   return call;
 }

@@ -3,13 +3,13 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
 #include "core/domain/volume_source.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/offload.h"
-#include "edge/frontend/plain_text.h"
 #include "edge/frontend/volume_copy.h"
 
 namespace lambent::frontend {

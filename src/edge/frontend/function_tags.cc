@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/parse_number.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "core/domain/layer.h"
 #include "core/domain/openai_models.h"
-#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {

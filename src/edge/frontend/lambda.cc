@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/base64.h"
+#include "core/base/spelling.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/json_response.h"
@@ -52,6 +53,14 @@ LambdaFault stale_revision(const std::string& latest) {
   return {.status = 412,
           .type = "PreconditionFailedException",
           .message = "The RevisionId provided does not match the latest one, " + latest};
+}
+
+// AWS's, and then what the worker says beside them.
+std::string not_found_words(const FunctionName& name, const std::string& said) {
+  const std::string words = "Function not found: " + arn_of(name.name);
+  if (is_version_record(name)) return words + " (" + said + ")";
+  const size_t hint = said.find(kSuggests);
+  return hint == std::string::npos ? words : words + said.substr(hint);
 }
 
 // Shared by the callback that answers and the one that hears of a client's end, since a callback
@@ -534,10 +543,7 @@ class Performance {
         is_version_record(name) ? versions_.find_qualified(name) : service_.find_function(name);
     if (!found.ok()) {
       LambdaFault fault = fault_of(found.error());
-      if (fault.status == 404) {
-        fault.message = "Function not found: " + arn_of(name.name);
-        if (is_version_record(name)) fault.message += " (" + found.error().message + ")";
-      }
+      if (fault.status == 404) fault.message = not_found_words(name, found.error().message);
       send(response_of(fault));
       return false;
     }

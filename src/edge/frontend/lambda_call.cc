@@ -1,10 +1,10 @@
 #include "edge/frontend/lambda_call.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/base/parse_number.h"
 #include "core/domain/cors.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_absent.h"
@@ -224,12 +224,9 @@ Result<UntagFunction> decode_untag(std::string_view query, FunctionName name) {
 Result<size_t> read_page_size(std::string_view query) {
   const std::string limit = http::query_value(query, "MaxItems");
   if (limit.empty()) return limits::kFunctionsPerPage;
-  size_t number = 0;
-  const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
-  if (code != std::errc() || end != limit.data() + limit.size() || number == 0 || number > 10'000) {
-    return invalid("MaxItems must be 1 to 10000");
-  }
-  return std::min(number, limits::kFunctionsPerPage);
+  const auto number = parse_number<size_t>(limit);
+  if (!number || *number == 0 || *number > 10'000) return invalid("MaxItems must be 1 to 10000");
+  return std::min(*number, limits::kFunctionsPerPage);
 }
 
 Result<ListFunctions> decode_list(std::string_view query, const Caller& caller) {

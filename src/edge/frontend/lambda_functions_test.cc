@@ -388,6 +388,19 @@ TEST_F(LambdaTest, WhoAsksForWhatThereIsNoneOfIsToldSo) {
                "UnknownOperationException");
 }
 
+// As 'lambent load' asks for a function before it sends anything.
+TEST_F(LambdaTest, OfAFunctionThatIsNotThereTheNameThatWasMeantIsTold) {
+  create("hello");
+  const auto message = [&](const std::string& name) {
+    const http::Response response = call("GET", kFunctions + "/" + name);
+    EXPECT_EQ(response.status, 404);
+    return json::parse(response.body)["Message"].get<std::string>();
+  };
+  EXPECT_TRUE(message("helo").starts_with("Function not found: arn:")) << message("helo");
+  EXPECT_TRUE(message("helo").ends_with(":function:helo; did you mean 'hello'?"));
+  EXPECT_TRUE(message("other-one").ends_with(":function:other-one")) << "in AWS's words";
+}
+
 TEST_F(LambdaTest, AWrongMethodIs405) {
   const auto response = call("PATCH", kFunctions + "/f");
   expect_fault(response, 405, "MethodNotAllowedException", "GET, DELETE");

@@ -1,12 +1,12 @@
 #include "edge/frontend/layer_frontend.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/json_response.h"
@@ -44,10 +44,8 @@ json to_json(const LayerVersion& layer) {
 }
 
 std::optional<uint64_t> number_of(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size() || number == 0) return std::nullopt;
-  return number;
+  const auto number = parse_number<uint64_t>(text);
+  return number == 0 ? std::nullopt : number;
 }
 
 // The page of a list that a query asks for; a marker is how many came before.

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
-#include "edge/frontend/plain_text.h"
 #include "edge/frontend/submission.h"
 
 namespace lambent::frontend {

@@ -1,5 +1,6 @@
 #include "edge/frontend/object_call.h"
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/plain_text.h"

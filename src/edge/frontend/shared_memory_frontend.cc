@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
@@ -13,7 +14,6 @@
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/offload.h"
-#include "edge/frontend/plain_text.h"
 #include "edge/frontend/replayed_exchange.h"
 #include "edge/inference/compression.h"
 #include "edge/inference/infer_request.h"

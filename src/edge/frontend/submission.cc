@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
-#include "edge/frontend/plain_text.h"
 #include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {

@@ -1,10 +1,10 @@
 #include "edge/frontend/version_frontend.h"
 
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/domain/function_record.h"
 #include "core/domain/image_function.h"
 #include "core/http/multipart.h"
@@ -88,12 +88,9 @@ bool is_set(std::string_view query, std::string_view name) {
 Result<std::optional<uint64_t>> revision_in(std::string_view query) {
   const std::string text = http::query_value(query, "revision");
   if (text.empty()) return std::optional<uint64_t>();
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) {
-    return invalid("revision must be a number");
-  }
-  return std::optional(number);
+  const auto number = parse_number<uint64_t>(text);
+  if (!number) return invalid("revision must be a number");
+  return number;
 }
 
 struct DeployRequest {

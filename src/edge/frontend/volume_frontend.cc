@@ -1,11 +1,11 @@
 #include "edge/frontend/volume_frontend.h"
 
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
@@ -68,12 +68,9 @@ std::shared_ptr<Waiting> wait_with(http::Request request, http::Responder respon
 Result<std::optional<Bytes>> number_in(std::string_view query, std::string_view name) {
   const std::string text = http::query_value(query, name);
   if (text.empty()) return std::optional<Bytes>();
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto number = parse_number<uint64_t>(text);
   // More could not be added up.
-  if (code == std::errc() && end == text.data() + text.size() && number < uint64_t{1} << 60) {
-    return std::optional(Bytes(number));
-  }
+  if (number && *number < uint64_t{1} << 60) return std::optional(Bytes(*number));
   return Error{ErrorCode::kInvalidArgument,
                std::string(name) + " is a number of bytes, not '" + text + "'"};
 }

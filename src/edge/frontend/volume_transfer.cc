@@ -1,10 +1,10 @@
 #include "edge/frontend/volume_transfer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
+#include "core/base/parse_number.h"
 #include "core/domain/limits.h"
 #include "core/http/streamed_exchange.h"
 #include "edge/frontend/body_collector.h"
@@ -146,11 +146,6 @@ class Sending : public std::enable_shared_from_this<Sending> {
   std::shared_ptr<Sending> self_;
 };
 
-bool read_number(std::string_view text, uint64_t& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size();
-}
-
 }  // namespace
 
 void receive_upload(const http::Request& request, http::Responder responder,
@@ -167,19 +162,19 @@ std::optional<DownloadRange> requested_range(std::string_view range, uint64_t si
   const size_t dash = range.find('-');
   if (dash == std::string_view::npos) return whole;
   const std::string_view first = range.substr(0, dash), last = range.substr(dash + 1);
-  uint64_t begin = 0, end = size;
+  const auto last_number = parse_number<uint64_t>(last);
   if (first.empty()) {  // so many at the end
-    if (!read_number(last, end)) return whole;
-    if (end == 0) return std::nullopt;
-    return DownloadRange{.begin = size - std::min(end, size), .end = size, .is_part = true};
+    if (!last_number) return whole;
+    if (*last_number == 0) return std::nullopt;
+    return DownloadRange{
+        .begin = size - std::min(*last_number, size), .end = size, .is_part = true};
   }
-  if (!read_number(first, begin)) return whole;
-  if (!last.empty()) {
-    if (!read_number(last, end) || end < begin) return whole;
-    end = end < size ? end + 1 : size;
-  }
-  if (begin >= size) return std::nullopt;
-  return DownloadRange{.begin = begin, .end = end, .is_part = true};
+  const auto begin = parse_number<uint64_t>(first);
+  if (!begin) return whole;
+  if (!last.empty() && (!last_number || *last_number < *begin)) return whole;
+  if (*begin >= size) return std::nullopt;
+  const uint64_t end = last_number && *last_number < size ? *last_number + 1 : size;
+  return DownloadRange{.begin = *begin, .end = end, .is_part = true};
 }
 
 void send_download(std::shared_ptr<VolumeDownload> download, const DownloadRange& range,

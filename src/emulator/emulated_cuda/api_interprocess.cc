@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emulator/emulated_cuda/api.h"
+#include "emulator/emulated_cuda/memory_users.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -63,7 +64,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   WITH_CONTEXT();
-  synchronize(*context);
+  synchronize_users(*process, address);
   return process->opened_memory.close(address, process->memory) ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,81 +1,99 @@
 #include "node/environments/build_bounds.h"
 
+#include <fts.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include <filesystem>
+#include <memory>
 #include <set>
-#include <system_error>
 #include <utility>
 
 namespace lambent::environments {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr Bytes kKeepFree = Bytes::mib(512);  // of the disk
 constexpr uint64_t kMostFiles = 2'000'000;    // that one build may make
+constexpr int kPauseFactor = 20;  // between two looks at all files: of the last one's time
 
 Bytes free_on_disk(const std::string& folder) {
   struct statvfs status {};
-  if (statvfs(folder.c_str(), &status) != 0) return Bytes();
-  return Bytes(status.f_bavail * status.f_frsize);
-}
-
-// Zero where the file system has no fixed number of them.
-uint64_t free_files(const std::string& folder) {
-  struct statvfs status {};
-  return statvfs(folder.c_str(), &status) == 0 ? status.f_favail : 0;
+  if (statvfs(folder.c_str(), &status) != 0) return Bytes(UINT64_MAX);
+  return Bytes(uint64_t{status.f_bavail} * status.f_frsize);
 }
 
 }  // namespace
 
-BuildBounds::BuildBounds(std::string folder, Bytes most, Duration timeout, BoundWords words)
-    : folder_(std::move(folder)),
+BuildBounds::BuildBounds(std::vector<std::string> folders, Bytes most, Duration timeout,
+                         BoundWords words)
+    : folders_(std::move(folders)),
       most_(most),
       timeout_(timeout),
       words_(std::move(words)),
-      free_at_start_(free_on_disk(folder_)),
-      files_at_start_(free_files(folder_)),
-      until_(clock_.now() + timeout) {}
+      at_start_(disk_use(folders_)),
+      until_(clock_.now() + timeout),
+      look_at_(clock_.now()) {}
 
-Result<void> BuildBounds::check() const {
+Result<void> BuildBounds::check_rest() const {
   if (clock_.now() > until_) {
     return Error{ErrorCode::kDeadlineExceeded,
                  words_.what + " took longer than " +
                      std::to_string(static_cast<int64_t>(to_seconds(timeout_))) +
                      " s, which the worker's " + words_.timeout_flag + " allows"};
   }
-  const Bytes free = free_on_disk(folder_);
-  if (free < kKeepFree) {
+  for (const std::string& folder : folders_) {
+    if (free_on_disk(folder) >= kKeepFree) continue;
     return Error{ErrorCode::kStorageFull, words_.what + ": the disk of the state folder is full"};
   }
-  if (free_at_start_ > free && free_at_start_ - free > most_) {
+  return {};
+}
+
+Result<void> BuildBounds::check() { return clock_.now() < look_at_ ? check_rest() : check_all(); }
+
+Result<void> BuildBounds::check_all() {
+  RETURN_IF_ERROR(check_rest());
+  const Instant began = clock_.now();
+  const DiskUse use = disk_use(folders_);
+  const Instant ended = clock_.now();
+  look_at_ = ended + (ended - began) * kPauseFactor;
+  if (use.size > at_start_.size && use.size - at_start_.size > most_) {
     return Error{ErrorCode::kInvalidArgument, words_.what + " took more than " + to_string(most_) +
                                                   " of disk, which the worker's " +
                                                   words_.size_flag + " allows"};
   }
-  const uint64_t files = free_files(folder_);
-  if (files_at_start_ > files && files_at_start_ - files > kMostFiles) {
+  if (use.files > at_start_.files && use.files - at_start_.files > kMostFiles) {
     return Error{ErrorCode::kInvalidArgument,
                  words_.what + " had more than " + std::to_string(kMostFiles) + " files"};
   }
   return {};
 }
 
-Bytes size_on_disk(const std::string& folder, bool with_one_name_only) {
-  Bytes bytes;
+DiskUse disk_use(const std::vector<std::string>& folders, bool with_one_name_only) {
+  DiskUse use;
+  std::vector<char*> roots;
+  // fts does not write to them.
+  for (const std::string& each : folders) roots.push_back(const_cast<char*>(each.c_str()));
+  roots.push_back(nullptr);
+  const std::unique_ptr<FTS, int (*)(FTS*)> walk(
+      fts_open(roots.data(), FTS_PHYSICAL | FTS_NOCHDIR, nullptr), &fts_close);
+  if (walk == nullptr) return use;
   std::set<std::pair<dev_t, ino_t>> seen;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    struct stat status {};
-    if (lstat(at->path().c_str(), &status) != 0) continue;
-    if (with_one_name_only && status.st_nlink > 1 && !S_ISDIR(status.st_mode)) continue;
-    if (!seen.insert({status.st_dev, status.st_ino}).second) continue;
-    bytes += Bytes(static_cast<uint64_t>(status.st_blocks) * 512);
+  while (const FTSENT* entry = fts_read(walk.get())) {
+    const bool is_folder = entry->fts_info == FTS_D;
+    const bool is_file = entry->fts_info == FTS_F || entry->fts_info == FTS_SL ||
+                         entry->fts_info == FTS_SLNONE || entry->fts_info == FTS_DEFAULT;
+    if (!is_folder && !is_file) continue;
+    const struct stat& status = *entry->fts_statp;
+    if (is_file && status.st_nlink > 1) {
+      if (with_one_name_only || !seen.insert({status.st_dev, status.st_ino}).second) continue;
+    }
+    ++use.files;
+    use.size += Bytes(static_cast<uint64_t>(status.st_blocks) * 512);
   }
-  return bytes;
+  return use;
+}
+
+Bytes size_on_disk(const std::string& folder, bool with_one_name_only) {
+  return disk_use({folder}, with_one_name_only).size;
 }
 
 }  // namespace lambent::environments

@@ -49,7 +49,8 @@ class Build {
         tell_(tell),
         work_(order.folder + "/" + kWorkFolder),
         place_(work_ + "/" + order.key),
-        bounds_(order.folder, order.most, order.timeout,
+        // uv's downloads too: another build that fills them at the same time counts for both.
+        bounds_({place_, work_ + "/cache"}, order.most, order.timeout,
                 {"python packages", "--environments-size", "--environment-timeout"}) {}
   ~Build() {
     std::error_code ignored;
@@ -68,6 +69,7 @@ class Build {
     RETURN_IF_ERROR(install());
     tell_("compiling");
     RETURN_IF_ERROR(compile());
+    RETURN_IF_ERROR(bounds_.check_all());
     BuildReport report{.size = Bytes(), .cache = Bytes(), .packages = std::move(packages_)};
     report.size = size_on_disk(place_ + "/" + kTreeFolder);
     // What is in no environment.
@@ -216,7 +218,7 @@ class Build {
   const std::function<void(std::string_view)>& tell_;
   const std::string work_;
   const std::string place_;
-  const BuildBounds bounds_;
+  BuildBounds bounds_;
   std::vector<std::string> packages_;
 };
 

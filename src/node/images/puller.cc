@@ -49,7 +49,7 @@ class Pull {
         tell_(tell),
         work_(order.folder + "/" + kWorkFolder + "/" + order.work),
         architecture_(architecture_of(machine())),
-        bounds_(order.folder, order.most, order.timeout,
+        bounds_({work_}, order.most, order.timeout,
                 {"image " + order.reference, "--images-size", "--environment-timeout"}) {}
   ~Pull() { remove_tree(work_); }
   Pull(const Pull&) = delete;
@@ -287,7 +287,7 @@ class Pull {
 
   // From here on it is the worker's.
   Result<void> finish(const PulledImage& image, const std::string& ready) {
-    RETURN_IF_ERROR(bounds_.check());
+    RETURN_IF_ERROR(bounds_.check_all());
     if (image.size > order_.most) {
       return Error{ErrorCode::kInvalidArgument,
                    "image " + order_.reference + ": it takes " + to_string(image.size) +
@@ -315,7 +315,7 @@ class Pull {
   const std::function<void(std::string_view)>& tell_;
   const std::string work_;
   const std::string architecture_;
-  const environments::BuildBounds bounds_;
+  environments::BuildBounds bounds_;
 };
 
 }  // namespace

@@ -25,22 +25,34 @@ bool is_of_this_host(const std::string& registry) {
   return host == "localhost" || host.starts_with("127.");
 }
 
-// Blobs have their digests as names; what else there is, is small. Nothing: there is no layout.
+// Not a link to one, which may lead anywhere.
+bool is_itself(const std::string& place, fs::file_type type) {
+  std::error_code error;
+  return fs::symlink_status(place, error).type() == type;
+}
+
+// Blobs have their digests as names; what else there is, is small. Nothing: there is no layout, or
+// it has links: foreign programs wrote it, and other nodes would read what they lead to.
 SharedFolder read_layout(const std::string& folder, const std::string& name) {
   constexpr char kBlobs[] = "blobs/sha256/";
   SharedFolder layout{.name = name, .files = {}};
+  for (const char* each : {"", "/blobs", "/blobs/sha256"}) {
+    if (!is_itself(folder + each, fs::file_type::directory)) return {};
+  }
   std::error_code error;
   for (fs::directory_iterator each(folder + "/" + kBlobs, error), end; !error && each != end;
        each.increment(error)) {
     const std::string digest = each->path().filename();
+    if (!is_itself(each->path(), fs::file_type::regular)) return {};
     const Bytes size(each->file_size(error));
     if (error || !validate_sha256(digest).ok()) return {};
     layout.files.push_back({.file = {kBlobs + digest, size, digest}, .place = each->path()});
   }
   for (const char* file : {"index.json", "oci-layout"}) {
     const std::string place = folder + "/" + file;
+    if (error || !is_itself(place, fs::file_type::regular)) return {};
     const auto text = read_file(place, kMostIndex);
-    if (error || !text.ok()) return {};
+    if (!text.ok()) return {};
     layout.files.push_back(
         {.file = {file, Bytes(text->size()), crypto::to_hex(crypto::sha256(*text))},
          .place = place});
@@ -231,7 +243,8 @@ void ImageStore::pull(const ImageReference& reference, const std::string& local_
     pull->order.keeps_layout = options_.keeps_layouts && reference.is_local() && !is_copy;
     found = pulls_.emplace(name, std::move(pull)).first;
     queue_.push_back(name);
-  } else if (is_copy && !found->second->order.is_copy) {
+  } else if (is_copy) {
+    // Which was handed to this one; the pull under way has its own.
     leave_copy(reference);
   }
   found->second->waiting.push_back(std::move(done));
@@ -346,6 +359,10 @@ std::vector<SharedFolder> ImageStore::layouts() const {
   std::vector<SharedFolder> all;
   for (const auto& [key, layout] : layouts_) all.push_back(layout);
   return all;
+}
+
+void ImageStore::note_shown(const std::string& layout) {
+  shelf_.touch({key_of("sha256:" + layout)}, loop_.clock().wall_now());
 }
 
 const ImageStore::Pull* ImageStore::pull_of(const std::string& reference) const {

@@ -72,7 +72,7 @@ struct ImageSource {
   // The folder with the layout that another node has of it. NOT_FOUND: all were asked, and none
   // has; UNAVAILABLE: none that answers has; RESOURCE_EXHAUSTED: the disk.
   std::function<void(const std::string& digest, std::function<void(Result<std::string>)>)> bring;
-  // It is not needed any more.
+  // Once for each folder that was brought: who was given it does not need it any more.
   std::function<void(const std::string& digest)> release;
 };
 
@@ -109,6 +109,8 @@ class ImageStore {
   void set_source(ImageSource source) { source_ = std::move(source); }
   // The layouts that it keeps, each by the hexadecimal digits of the image's digest.
   std::vector<SharedFolder> layouts() const;
+  // Another node reads this one of them: for kGrace the image does not go.
+  void note_shown(const std::string& layout);
   // What is done for this reference right now, in words; empty: nothing.
   std::string progress(const std::string& reference) const;
   // The image that has this digest; null: it is not here.

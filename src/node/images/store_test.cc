@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "core/base/log.h"
+#include "core/base/testing/testing.h"
 #include "core/base/time.h"
 #include "node/images/pull_failure.h"
 
 namespace lambent::images {
 namespace {
 
+namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 PulledImage image() {
@@ -141,6 +145,92 @@ TEST_F(ImageSourceTest, WhatIsWrongWithTheImageHereDoesNotEndAttemptsToGetItFrom
 TEST_F(ImageSourceTest, ALayoutThatCameAndCannotBeUnpackedIsNotKept) {
   EXPECT_EQ(ensure("").code, ErrorCode::kFailedPrecondition);
   EXPECT_EQ(released_, Words{digest_});
+}
+
+// What an earlier worker pulled, with its layout.
+class KeptLayoutTest : public testing::Test {
+ protected:
+  KeptLayoutTest() {
+    PulledImage kept = image();
+    kept.size = Bytes::mib(3);
+    const std::string ready = folder_ / "ready/" + key_of(kept.digest);
+    layout_ = ready + "/layout";
+    fs::create_directories(layout_ + "/blobs/sha256");
+    std::ofstream(ready + "/report.json") << to_json(kept);
+    for (const char* file : {"/index.json", "/oci-layout"}) std::ofstream(layout_ + file) << "{}";
+    std::ofstream(blob_of('b')) << "a layer";
+    std::ofstream(folder_ / "elsewhere") << "of the host";
+  }
+  std::string blob_of(char letter) const {
+    return layout_ + "/blobs/sha256/" + std::string(64, letter);
+  }
+  // How many files of its layouts are shown.
+  size_t shown() {
+    ImageStore store(loop_, log_, offload(), options());
+    EXPECT_TRUE(store.recover().ok());
+    size_t files = 0;
+    for (const SharedFolder& each : store.layouts()) files += each.files.size();
+    return files;
+  }
+  ImageOptions options() const {
+    ImageOptions options;
+    options.folder = folder_.path();
+    options.program = folder_ / "pull";
+    options.skopeo = options.umoci = "/usr/bin/true";
+    options.most = Bytes::mib(5);
+    return options;
+  }
+  static ImageStore::Offload offload() {
+    return [](auto work, auto then) {
+      work();
+      then();
+      return true;
+    };
+  }
+
+  const TemporaryFolder folder_;
+  std::string layout_;
+  FakeClock clock_;
+  loop::EventLoop loop_{clock_};
+  NullLogSink log_;
+};
+
+TEST_F(KeptLayoutTest, IsShownWithoutLinks) {
+  EXPECT_EQ(shown(), 3u);
+  fs::create_symlink(folder_ / "elsewhere", blob_of('c'));
+  EXPECT_EQ(shown(), 0u) << "a blob";
+  fs::remove(blob_of('c'));
+  fs::remove(layout_ + "/index.json");
+  fs::create_symlink(folder_ / "elsewhere", layout_ + "/index.json");
+  EXPECT_EQ(shown(), 0u) << "its index";
+  fs::remove(layout_ + "/index.json");
+  std::ofstream(layout_ + "/index.json") << "{}";
+  fs::rename(layout_ + "/blobs", folder_ / "blobs");
+  fs::create_symlink(folder_ / "blobs", layout_ + "/blobs");
+  EXPECT_EQ(shown(), 0u) << "the folder of its blobs";
+}
+
+TEST_F(KeptLayoutTest, StaysForAWhileAfterAnotherNodeHasReadIt) {
+  PulledImage newer = image();
+  newer.digest = "sha256:" + std::string(64, 'f');
+  newer.size = Bytes::mib(3);
+  std::ofstream(folder_ / "answer") << "done " << to_json(newer) << "\n";
+  std::ofstream(folder_ / "pull") << "#!/bin/sh\nexec cat " << folder_.path() << "/answer\n";
+  fs::permissions(folder_ / "pull", fs::perms::owner_all);
+  for (const bool is_read : {true, false}) {
+    ImageStore store(loop_, log_, offload(), options());
+    ASSERT_TRUE(store.recover().ok());
+    clock_.advance(ImageStore::kGrace);
+    if (is_read) store.note_shown(std::string(64, 'a'));
+    std::optional<Result<PulledImage>> pulled;
+    store.ensure(*parse_image_reference("oci:/srv/newer"), "/srv/newer", {},
+                 [&](const auto& image) { pulled = image; });
+    for (int turn = 0; turn < 2000 && !pulled; ++turn) loop_.run_once(milliseconds(1));
+    ASSERT_TRUE(pulled);
+    // One of both has to go.
+    EXPECT_EQ(store.find(image().digest) != nullptr, is_read);
+    EXPECT_EQ(pulled->ok(), !is_read);
+  }
 }
 
 TEST(PullFailureTest, SaysWhatTheCallerCanDo) {

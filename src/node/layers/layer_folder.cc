@@ -276,6 +276,12 @@ Result<void> compose_packages(const std::vector<std::string>& zips, const std::s
   return composed;
 }
 
+Result<void> own_copy(const std::string& destination) {
+  std::error_code error;
+  fs::remove(destination + kCopied, error);
+  return error ? failed("remove " + destination + kCopied, error) : Result<void>{};
+}
+
 std::optional<Bytes> copied_size(const std::string& destination) {
   const auto text = read_file(destination + kCopied, 32);
   if (!text.ok()) return std::nullopt;

@@ -52,6 +52,8 @@ Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::st
 // compose() of zips. How large it is, `size`, lies beside it before it is there.
 Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination,
                               Bytes size);
+// What lies there is composed of this node's own layers too: after that copied_size() is nothing.
+Result<void> own_copy(const std::string& destination);
 // Nothing: what lies there was not composed of zips.
 std::optional<Bytes> copied_size(const std::string& destination);
 

@@ -1,12 +1,12 @@
 #include "node/layers/layer_store.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/parse_number.h"
 #include "node/layers/layer_folder.h"
 
 namespace lambent::layers {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr char kComposed[] = ".composed";
 constexpr char kPackages[] = ".packages";
 constexpr char kLast[] = "/last";
-// What no function uses is kept for so long: a deployment may be under way.
+// What no function uses is kept for so long: a deployment may be under way, or another node's copy.
 constexpr Duration kUnusedTime = std::chrono::hours(1);
 
 Error not_found(const LayerReference& reference) {
@@ -32,13 +32,6 @@ Error too_busy() {
 
 std::string digest_in(const std::string& volume) {
   return volume.substr(volume_of_layers("").size());
-}
-
-std::optional<uint64_t> number_of(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -68,7 +61,7 @@ Result<void> LayerStore::load() {
       std::error_code ignored;
       fs::remove_all(fs::path(folder_) / name, ignored);
     }
-    const auto number = number_of(name);
+    const auto number = parse_number<uint64_t>(name);
     if (!number) continue;
     RETURN_IF_ERROR(load_tenant(TenantId(static_cast<uint32_t>(*number))));
   }
@@ -103,11 +96,11 @@ Result<void> LayerStore::load_layer(const Key& key) {
   Layer& layer = layers_[key];
   layer.was_published = true;
   if (const auto last = read_file(folder_of(key) + kLast, 32); last.ok()) {
-    layer.last = number_of(*last).value_or(0);
+    layer.last = parse_number<uint64_t>(*last).value_or(0);
   }
   ASSIGN_OR_RETURN(const auto numbers, folders_in(folder_of(key)));
   for (const std::string& text : numbers) {
-    const auto number = number_of(text);
+    const auto number = parse_number<uint64_t>(text);
     const std::string folder = folder_of(key) + "/" + text;
     auto version = read_version(folder);
     if (!number || !version.ok()) {
@@ -299,7 +292,8 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
   collect(tenant);
   const Key key{tenant, *digest};
   const auto found = composed_.find(key);
-  if (found != composed_.end() && (!keeps_packages_ || !found->second.packages.empty())) {
+  const bool is_own = found != composed_.end() && !found->second.copied;
+  if (is_own && (!keeps_packages_ || !found->second.packages.empty())) {
     found->second.used_at = clock_.now();
     return done(mounts_of(*digest, found->second.folders));
   }
@@ -315,6 +309,7 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
   const bool queued = disk_(
       [work, versions = std::move(versions), destination, packages] {
         auto made = compose(versions, destination);
+        if (made.ok()) made = own_copy(destination);
         if (made.ok() && !packages.empty()) made = link_packages(versions, packages);
         work->folders = made.ok() ? folders_in(destination) : made.error();
         if (!packages.empty()) work->packages = packages_in(packages);
@@ -329,7 +324,9 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
                           .copied = {}};
         done(mounts_of(key.second, *folders));
       });
-  if (!queued) done(too_busy());
+  if (!queued) return done(too_busy());
+  // From now on it does not go with the copy that it was made of.
+  if (found != composed_.end()) found->second.copied.reset();
 }
 
 Result<std::string> LayerStore::mounted_folder(TenantId tenant, const Mount& mount) const {
@@ -389,6 +386,11 @@ std::vector<SharedFolder> LayerStore::packages(TenantId tenant) const {
     all.push_back(std::move(folder));
   }
   return all;
+}
+
+void LayerStore::note_shown(TenantId tenant, const std::string& volume) {
+  const auto found = composed_.find({tenant, digest_in(volume)});
+  if (found != composed_.end()) found->second.used_at = clock_.now();
 }
 
 bool LayerStore::is_here(TenantId tenant, const std::string& volume) const {

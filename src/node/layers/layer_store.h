@@ -57,6 +57,8 @@ class LayerStore final : public LayerService {
 
   // What was composed here, as the zips that it is made of; those that have all of them.
   std::vector<SharedFolder> packages(TenantId tenant) const;
+  // Another node reads one of these: they stay for as long as what was just composed.
+  void note_shown(TenantId tenant, const std::string& volume);
   // Whether mounts of this volume have what they show.
   bool is_here(TenantId tenant, const std::string& volume) const;
   // What was composed of these zips of another node takes of the disk; zero: it was not.

@@ -376,6 +376,35 @@ TEST_F(CopiedLayersTest, TheyShowTheSameElsewhereAndAreKnownAfterARestart) {
   EXPECT_EQ(read(mounts_, "/opt/python/a.py"), "1");
 }
 
+TEST_F(CopiedLayersTest, WhatIsComposedOfOwnLayersTooIsNoCopyAlsoAfterARestart) {
+  ASSERT_EQ(said(copy(zips())), "");
+  std::swap(store_, other_);
+  ASSERT_TRUE(publish("low", Files{{"python/a.py", "1"}, {"lib/x", "low"}}).ok());
+  ASSERT_TRUE(publish("high", Files{{"lib/x", "high"}}).ok());
+  store_->compose_layers(kTenant, {{"low", 1}, {"high", 1}}, [](const auto&) {});
+  // Its copy goes meanwhile.
+  store_->remove_copy(kTenant, volume());
+  work();
+  EXPECT_EQ(read(mounts_, "/opt/lib/x"), "high");
+  std::swap(store_, other_);
+  restart_other();
+  EXPECT_EQ(other_->size_of_copy(kTenant, volume()), Bytes());
+  other_->remove_copies([](const VolumeName&) { return true; });
+  work();
+  EXPECT_TRUE(other_->is_here(kTenant, volume())) << "its function would have lost its layers";
+}
+
+TEST_F(CopiedLayersTest, PackagesThatAnotherNodeReadsAreNotCollected) {
+  clock_.advance(std::chrono::minutes(50));
+  store_->note_shown(kTenant, volume());
+  clock_.advance(std::chrono::minutes(50));
+  ASSERT_TRUE(remove({"low", 1}).ok());
+  EXPECT_EQ(store_->packages(kTenant).size(), 1u);
+  clock_.advance(std::chrono::minutes(50));
+  ASSERT_TRUE(remove({"high", 1}).ok());
+  EXPECT_TRUE(store_->packages(kTenant).empty());
+}
+
 TEST_F(CopiedLayersTest, OtherLayersThanTheDigestSaysAreRefused) {
   auto swapped = zips();
   std::swap(swapped[0], swapped[1]);

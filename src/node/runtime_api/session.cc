@@ -19,6 +19,8 @@ constexpr std::string_view kRuntime = "/2018-06-01/runtime/";
 constexpr std::string_view kNextAgain =
     "GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: 127.0.0.1:9001\r\n\r\n";
 constexpr std::string_view kObjects = "/lambent/2026-11/objects";
+// Of an invocation whose deadline moves: "/ID/deadline" follows.
+constexpr std::string_view kInvocations = "/lambent/2026-11/invocations/";
 constexpr std::string_view kExtension = "/2020-01-01/extension/";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
 constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
@@ -147,12 +149,29 @@ void Session::abandon(InvocationId invocation) {
   }
 }
 
+milliseconds Session::from_now(Duration timeout) const {
+  return std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + timeout);
+}
+
+void Session::memory_came() {
+  const auto count_from_now = [this](auto& invocation) {
+    if (invocation.timeout_with_memory == Duration(0)) return;
+    invocation.deadline = from_now(std::exchange(invocation.timeout_with_memory, Duration(0)));
+  };
+  for (RuntimeInvocation& each : pending_) count_from_now(each);
+  for (Running& each : running_) count_from_now(each);
+}
+
 void Session::hand_out(RuntimeInvocation invocation) {
-  running_.push_back({invocation.id, to_string(invocation.id)});
+  running_.push_back({invocation.id, to_string(invocation.id), invocation.deadline,
+                      invocation.timeout_with_memory});
   http::Response response;
   http::Headers& headers = response.headers;
   headers.add("Lambda-Runtime-Aws-Request-Id", running_.back().text);
   headers.add("Lambda-Runtime-Deadline-Ms", std::to_string(invocation.deadline.count()));
+  if (invocation.timeout_with_memory > Duration(0)) {
+    headers.add("Lambent-Runtime-Deadline", "moves");
+  }
   const auto add = [&headers](std::string name, std::string& value) {
     if (!value.empty()) headers.add(std::move(name), std::move(value));
   };
@@ -194,6 +213,10 @@ void Session::handle(http::Request request, http::Responder responder) {
     if (rest.empty() || rest.starts_with('/')) {
       return callbacks_.on_object(std::move(request), rest, std::move(responder));
     }
+  }
+  if (path.starts_with(kInvocations) && path.ends_with("/deadline") && get) {
+    const std::string_view rest = path.substr(kInvocations.size());
+    return handle_deadline(rest.substr(0, rest.find('/')), std::move(responder));
   }
   if (path == "/2018-06-01/ping" && get) {
     http::Response pong;
@@ -271,6 +294,21 @@ void Session::handle_invocation(std::string_view rest, http::Request request,
   } else {
     handle_error(id, std::move(request), std::move(responder));
   }
+}
+
+void Session::handle_deadline(std::string_view id, http::Responder responder) {
+  const Running* running = find_running(id);
+  if (running == nullptr) {
+    return responder.send(
+        error_response(400, "InvalidRequestID", "the invocation is not, or no longer, being run"));
+  }
+  const bool moves = running->timeout_with_memory > Duration(0);
+  const milliseconds deadline = moves ? from_now(running->timeout_with_memory) : running->deadline;
+  http::Response response;
+  response.headers.add("Content-Type", "application/json");
+  response.body = R"({"deadlineMs":)" + std::to_string(deadline.count()) + R"(,"moves":)" +
+                  (moves ? "true}" : "false}");
+  responder.send(std::move(response));
 }
 
 const Session::Running* Session::find_running(std::string_view id) const {

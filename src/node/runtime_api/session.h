@@ -27,6 +27,9 @@ namespace lambent::runtime_api {
 struct RuntimeInvocation {
   InvocationId id;
   milliseconds deadline{};  // since the Unix epoch; must be positive
+  // Not zero: its device memory is on its way, and it has so long from memory_came() on. What is
+  // said before that is how long it has at least.
+  Duration timeout_with_memory{};
   std::string payload;
   std::string content_type;    // empty: application/json
   std::string trace_id;        // X-Ray form
@@ -97,6 +100,8 @@ class Session {
   // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. At
   // most so many (most_running) may be given and not answered yet.
   void give(RuntimeInvocation invocation);
+  // The device memory of those that waited for it is there.
+  void memory_came();
   // It has its outcome: whatever the runtime says of it comes too late.
   void abandon(InvocationId invocation);
   // Gives up a runtime that waits for work; the session is good for nothing afterwards. None: it
@@ -107,6 +112,8 @@ class Session {
   struct Running {
     InvocationId id;
     std::string text;
+    milliseconds deadline{};
+    Duration timeout_with_memory{};
   };
   struct Streaming;
   struct Parked {
@@ -118,6 +125,8 @@ class Session {
   void handle(http::Request request, http::Responder responder);
   void handle_next(http::Responder responder);
   void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
+  void handle_deadline(std::string_view id, http::Responder responder);
+  milliseconds from_now(Duration timeout) const;
   void handle_response(std::string_view id, http::Request request, http::Responder responder);
   void handle_stream(std::string_view id, http::Request request, http::Responder responder);
   Streaming* find_streaming(std::string_view id) const;

@@ -564,6 +564,56 @@ TEST_F(SessionTest, AnInvocationGivenBeforeTheRuntimeAsksWaitsForIt) {
   EXPECT_TRUE(events.empty());
 }
 
+std::string deadline_of(std::string_view id) {
+  return "/lambent/2026-11/invocations/" + std::string(id) + "/deadline";
+}
+
+TEST_F(SessionTest, TheDeadlineOfAnInvocationIsCountedFromTheArrivalOfItsMemory) {
+  const auto left = [this](const std::string& answer) {
+    constexpr std::string_view kName = "\"deadlineMs\":";
+    const size_t at = answer.find(kName);
+    if (at == std::string::npos) return milliseconds(-1);
+    return milliseconds(std::stoll(answer.substr(at + kName.size()))) -
+           std::chrono::duration_cast<milliseconds>(clock.wall_now());
+  };
+  RawClient client = connect();
+  client.send(next());
+  turn();
+  RuntimeInvocation given = invocation();
+  given.timeout_with_memory = seconds(3);
+  session->give(given);
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, HasSubstr("Lambent-Runtime-Deadline: moves\r\n"));
+  clock.advance(seconds(10));
+  RawClient another = connect();
+  std::string said = call(another, get(deadline_of(kIdText)));
+  EXPECT_THAT(said, EndsWith(R"(,"moves":true})"));
+  EXPECT_EQ(left(said), seconds(3)) << "at least";
+  session->memory_came();
+  clock.advance(seconds(1));
+  said = call(another, get(deadline_of(kIdText)));
+  EXPECT_THAT(said, EndsWith(R"(,"moves":false})"));
+  EXPECT_EQ(left(said), seconds(2));
+  EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
+  EXPECT_THAT(call(another, get(deadline_of(kIdText))), HasSubstr("InvalidRequestID"));
+}
+
+TEST_F(SessionTest, AnInvocationThatIsAskedForAfterItsMemoryCameHasItsOwnDeadline) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
+  RuntimeInvocation given = invocation();
+  given.timeout_with_memory = seconds(3);
+  session->give(given);
+  clock.advance(seconds(10));
+  session->memory_came();
+  const auto deadline =
+      std::chrono::duration_cast<milliseconds>(clock.wall_now() + seconds(3)).count();
+  const std::string got = call(client, next());
+  EXPECT_THAT(got, HasSubstr("Lambda-Runtime-Deadline-Ms: " + std::to_string(deadline) + "\r\n"));
+  EXPECT_EQ(got.find("moves"), std::string::npos);
+}
+
 // An answer that is refused before it is whole: the head of one that is too large.
 std::string endless_answer() {
   return "POST /2018-06-01/runtime/invocation/" + std::string(kIdText) +

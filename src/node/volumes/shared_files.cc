@@ -63,6 +63,7 @@ void SharedFiles::open_file(TenantId tenant, const std::string& volume, const st
   if (folder) {
     for (const SharedFolder::File& each : folder->files) {
       if (each.file.path != path) continue;
+      shown_(tenant, volume);
       return open_download(disk_, alive_, each.place, each.file, nullptr, std::move(done));
     }
   }

@@ -18,10 +18,16 @@ class SharedFiles final : public VolumeReading {
  public:
   // The folders of a tenant, each name once.
   using Folders = std::function<std::vector<SharedFolder>(TenantId)>;
+  // A file of this folder is read. A whole one comes in many reads, between which nothing holds it:
+  // who keeps the folder leaves it for a while after each.
+  using Shown = std::function<void(TenantId, const std::string& folder)>;
 
   // `volumes` may be null; it outlives this. A volume with the name of a folder is not shown.
-  SharedFiles(VolumeStore* volumes, Folders folders, Disk disk)
-      : volumes_(volumes), folders_(std::move(folders)), disk_(std::move(disk)) {}
+  SharedFiles(VolumeStore* volumes, Folders folders, Shown shown, Disk disk)
+      : volumes_(volumes),
+        folders_(std::move(folders)),
+        shown_(std::move(shown)),
+        disk_(std::move(disk)) {}
 
   std::vector<VolumeStatus> list_volumes(TenantId tenant) const override;
   Result<std::vector<VolumeFile>> list_files(TenantId tenant, const std::string& volume,
@@ -35,6 +41,7 @@ class SharedFiles final : public VolumeReading {
 
   VolumeStore* const volumes_;
   const Folders folders_;
+  const Shown shown_;
   const Disk disk_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

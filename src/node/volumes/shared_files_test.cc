@@ -39,6 +39,9 @@ class SharedFilesTest : public testing::Test {
               {"layers", {{{"1.zip", Bytes(9), std::string(64, 'a')}, folder_ + "/one"}}});
           return folders;
         },
+        [this](TenantId tenant, const std::string& folder) {
+          shown_.push_back(std::to_string(tenant.value) + " " + folder);
+        },
         disk);
   }
   ~SharedFilesTest() override {
@@ -85,6 +88,7 @@ class SharedFilesTest : public testing::Test {
   std::unique_ptr<VolumeStore> store_;
   std::unique_ptr<SharedFiles> shared_;
   std::shared_ptr<VolumeDownload> download_;
+  std::vector<std::string> shown_;
 };
 
 TEST_F(SharedFilesTest, FoldersStandBesideVolumesAndInTheirTenantsListOnly) {
@@ -119,6 +123,16 @@ TEST_F(SharedFilesTest, FilesOfBothAreReadAndOthersAreNotThere) {
   EXPECT_EQ(read("weights", "1.zip"), "NOT_FOUND");
   fs::remove(folder_ + "/one");
   EXPECT_NE(read("layers", "1.zip"), "first");
+}
+
+TEST_F(SharedFilesTest, WhoKeepsAFolderHearsOfEachReadOfItsFiles) {
+  create(kTenant, "weights");
+  read("weights", "1.zip");
+  read("layers", "2.zip");
+  EXPECT_THAT(shown_, ElementsAre());
+  read("layers", "1.zip");
+  read("layers", "1.zip");
+  EXPECT_THAT(shown_, ElementsAre("7 layers", "7 layers"));
 }
 
 }  // namespace

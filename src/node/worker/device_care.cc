@@ -22,6 +22,9 @@ void keep_what_was_not_told(protocol::DeviceReading& reading,
   reading.memory_busy_percent = before.memory_busy_percent;
 }
 
+// What the operator reads, and the catalog keeps.
+std::string sickness_by(uint64_t xid) { return "Xid " + std::to_string(xid) + ": "; }
+
 }  // namespace
 
 using protocol::DeviceHealth;
@@ -81,7 +84,7 @@ void DeviceCare::fault(DeviceId device, const protocol::DeviceFault& fault, Dura
   if (fault.xid == kXidFellOffTheBus) record.fell_off = true;
   // The first is mostly the cause, and those after it what it led to.
   if (record.sickness.empty()) {
-    record.sickness = "Xid " + std::to_string(fault.xid) + ": " + fault.what;
+    record.sickness = sickness_by(fault.xid) + fault.what;
   }
   settle(record, now);
 }
@@ -124,6 +127,7 @@ void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Dur
   record.drained_by_operator = kept.drained_by_operator;
   record.operators_reason = kept.operators_reason;
   record.sickness = kept.sickness;
+  record.fell_off = kept.sickness.starts_with(sickness_by(kXidFellOffTheBus));
   record.status.reading.uncorrected_errors = kept.errors;
   record.errors_accepted = kept.errors_accepted;
   record.repair_accepted = kept.repair_accepted;

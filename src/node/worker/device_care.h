@@ -37,8 +37,9 @@ struct DeviceStatus {
 };
 
 // An error that ECC cannot correct, a repair of memory that failed and an Xid that is the device's
-// drain a device. That ends by itself when it was reset: when it was lost and answers again, or
-// when its count of errors since the reset has gone back; else when the operator says so.
+// drain a device. That ends by itself when it was reset: when it was lost and answers again, also
+// if only Xid 79 told that it was, or when its count of errors since the reset has gone back; else
+// when the operator says so. A worker that is started again says nothing of the device.
 class DeviceCare {
  public:
   // `utilisation_average`: over which dispatch is told of the utilisation; zero: as it was read.

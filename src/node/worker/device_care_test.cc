@@ -109,6 +109,26 @@ TEST_F(Care, ADeviceThatFellOffTheBusIsWellOnceItAnswersAlsoIfNoReadingSawItLost
   EXPECT_EQ(state(), DeviceState::kDrained) << "that one was another fault";
 }
 
+TEST_F(Care, OverARestartOfTheWorkerAnXidStaysUntilTheDeviceIsKnownToBeReset) {
+  const auto restart = [this] {
+    const catalog::DeviceRecord kept = care.record(kGpu);
+    care = DeviceCare();
+    care.restore(kGpu, kept, now);
+  };
+  xid(119, FaultGravity::kDevice);
+  restart();
+  read({});
+  EXPECT_EQ(state(), DeviceState::kDrained) << "it was not reset with the worker";
+  ASSERT_TRUE(care.undrain(kGpu, now).ok());
+  xid(79, FaultGravity::kDevice);
+  restart();
+  EXPECT_EQ(state(), DeviceState::kDrained);
+  read({.health = DeviceHealth::kUnreadable});
+  EXPECT_EQ(state(), DeviceState::kDrained);
+  read({});
+  EXPECT_TRUE(care.serves(kGpu)) << "off the bus it would not answer";
+}
+
 TEST_F(Care, ErrorsThatEccCannotCorrectDrainUntilTheReset) {
   read({});
   read({.uncorrected_errors = 2, .repair = MemoryRepair::kPending});

@@ -62,6 +62,7 @@ struct HostedSandbox {
   std::string secret_folder;              // of the files that it is shown; empty: none
   std::string runtime_path;               // of one that shares a GPU runtime
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
+  bool memory_is_away = false;            // out, or on its way in either direction
   Bytes device_memory;
   Bytes device_memory_peak;
   sandbox::MemoryMeter host_memory;

@@ -130,6 +130,12 @@ bool can_stay(const HostedSandbox& sandbox, const SandboxRequest& request) {
          request.extras.environment.empty();
 }
 
+// Dispatch counts the time-out of a run from the same moment on.
+void memory_came(HostedSandbox& sandbox) {
+  sandbox.memory_is_away = false;
+  if (sandbox.session != nullptr) sandbox.session->memory_came();
+}
+
 }  // namespace
 
 size_t most_in_flight(const FunctionSpec& spec, const StageProcessExtras& extras) {
@@ -450,6 +456,7 @@ void SandboxHost::hand_over(Sandbox& sandbox, InvocationRequest& request, Durati
   invocation.id = request.id;
   invocation.deadline =
       std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + timeout);
+  if (sandbox.memory_is_away) invocation.timeout_with_memory = timeout;
   invocation.payload = std::move(request.payload);
   invocation.content_type = request.content_type;
   invocation.trace_id = request.trace_id;
@@ -545,6 +552,7 @@ void SandboxHost::move_memory_out(SandboxId id, protocol::MemoryMoveDepth depth)
   if (found->second->memory == nullptr) {
     return found->second->observer.on_memory_moved(id, {.out = true, .done = false});
   }
+  found->second->memory_is_away = true;
   found->second->memory->move_out(depth);
 }
 
@@ -572,6 +580,7 @@ std::function<void(MemoryMove)> SandboxHost::on_moved_of(Sandbox& sandbox) {
           {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
           "Sandbox.Failure");
     }
+    if (move.out != move.done) memory_came(sandbox);
     sandbox.observer.on_memory_moved(sandbox.id, move);
     if (sandbox.kept_later) keeping_.look_again(sandbox.id);
   };

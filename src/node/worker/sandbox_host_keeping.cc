@@ -65,6 +65,7 @@ bool SandboxHost::adopt(HostedSandbox& sandbox) {
   if (kept->moves) {
     sandbox.memory = std::make_unique<MemoryChannel>(loop_, log_, std::move(*kept->moves),
                                                      on_moved_of(sandbox), on_wanted_of(sandbox));
+    sandbox.memory_is_away = sandbox.memory->place().is_out;
   }
   if (kept->link.valid() && uses_.links != nullptr) {
     sandbox.link_listener = std::move(kept->link);

@@ -55,6 +55,7 @@ class SandboxHostTest : public testing::Test, public BackendObserver {
     if (after_answer) after_answer();
   }
   void on_end(SandboxEnd end) override { ends.push_back(std::move(end)); }
+  void on_memory_moved(SandboxId, const MemoryMove& move) override { moves.push_back(move.out); }
   void on_output(FunctionId function, std::string_view text) override {
     printed += text.size();
     logs.append(function, text);
@@ -88,6 +89,7 @@ class SandboxHostTest : public testing::Test, public BackendObserver {
   std::vector<HandlerAnswer> answers;
   std::function<void()> after_answer;  // as dispatch, which may give the next at once
   std::vector<SandboxEnd> ends;
+  std::vector<bool> moves;  // out?
   size_t printed = 0;
   FakeRuntime* runtime = nullptr;
   FakeRuntime::Event event;
@@ -427,6 +429,36 @@ TEST_F(SandboxHostTest, AProgramThatCannotBeKeptAfterAllHasItsGrace) {
   EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
   EXPECT_EQ(ends[0].error.message, "drained");
   host.reset();
+}
+
+TEST_F(SandboxHostTest, ADeadlineMovesWhileTheMemoryOfItsInvocationIsAway) {
+  spec.gpu.memory = Bytes::mib(64);
+  start();
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  const auto deliver = [this](uint64_t number) {
+    InvocationRequest request;
+    request.id = InvocationId{1, number};
+    host->deliver(kSandbox, request, seconds(3));
+    return until([&] { return event.id == to_string(InvocationId{1, number}); });
+  };
+  ASSERT_TRUE(deliver(1));
+  EXPECT_FALSE(event.deadline_moves);
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 1; }));
+  host->move_memory_out(kSandbox, protocol::MemoryMoveDepth::kMemory);
+  ASSERT_TRUE(deliver(2)) << "while it moves out";
+  EXPECT_TRUE(event.deadline_moves);
+  ASSERT_TRUE(until([&] { return moves.size() == 1; }));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 2; }));
+  ASSERT_TRUE(deliver(3));
+  EXPECT_TRUE(event.deadline_moves) << "it is out";
+  host->move_memory_in(kSandbox);
+  ASSERT_TRUE(until([&] { return moves.size() == 2; }));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 3; }));
+  ASSERT_TRUE(deliver(4));
+  EXPECT_FALSE(event.deadline_moves);
 }
 
 TEST_F(SandboxHostTest, HandlersAndProgramsWithoutGraceAreKilledAtOnce) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/base64.h"
+#include "core/base/spelling.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/version_service.h"
 #include "core/http/exchange.h"
@@ -132,8 +133,11 @@ class FakeService final : public InvocationService {
   }
 
  private:
-  static Error no_such_function(const FunctionName& name) {
-    return Error{ErrorCode::kNotFound, "function '" + name.name + "' does not exist"};
+  Error no_such_function(const FunctionName& name) const {
+    std::vector<std::string> known;
+    for (const auto& [each, spec] : functions) known.push_back(each.name);
+    return Error{ErrorCode::kNotFound,
+                 "function '" + name.name + "' does not exist" + did_you_mean(name.name, known)};
   }
   static Error no_base64() {
     return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};

@@ -44,6 +44,8 @@ class FakeRuntime {
   struct Event {
     std::string id;
     std::string payload;
+    std::string deadline_ms;
+    bool deadline_moves = false;
   };
   using Script = std::function<void(FakeRuntime&, const Event&)>;
 
@@ -108,7 +110,8 @@ class FakeRuntime {
     const size_t length = std::stoul("0" + field("content-length", head));
     if (received_.size() < head + 4 + length) return false;
     const Event event{field("lambda-runtime-aws-request-id", head),
-                      received_.substr(head + 4, length)};
+                      received_.substr(head + 4, length), field("lambda-runtime-deadline-ms", head),
+                      field("lambent-runtime-deadline", head) == "moves"};
     received_.erase(0, head + 4 + length);
     if (!event.id.empty()) script_(*this, event);
     return true;
