@@ -422,6 +422,7 @@ void add_logs(Shell& shell) {
   CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
   verb->add_option("NAME", options->name, "the function")->required();
   verb->add_flag("-f,--follow", options->follow, "go on as more comes");
+  verb->add_flag("-t,--timestamps", options->timestamps, "when each line was printed");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_logs(transport, shell.console, *options);

@@ -1,4 +1,4 @@
-// lambent logs: what a function printed, once or as it comes.
+// lambent logs: what a function printed, once or as it comes, on all nodes of a cluster.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace lambent::cli {
 struct LogsOptions {
   std::string name;
   bool follow = false;
+  bool timestamps = false;
 };
 
 int run_logs(Transport& transport, Console& console, const LogsOptions& options);

@@ -57,7 +57,7 @@ class SandboxHostTest : public testing::Test, public BackendObserver {
   void on_end(SandboxEnd end) override { ends.push_back(std::move(end)); }
   void on_output(FunctionId function, std::string_view text) override {
     printed += text.size();
-    logs.append(function, text);
+    logs.append(function, text, loop.clock().wall_now());
   }
   void start(StageProcessExtras extras = {}) {
     host->start({kSandbox, spec, "/code", DeviceId(0), std::move(extras)}, *this);
