@@ -45,15 +45,15 @@ class LogTail:
     """What a function prints from now on. `get(path)` is (status, headers, body) of a request to the worker."""
 
     def __init__(self, name: str, get: Callable[[str], tuple[int, dict[str, str], bytes]]) -> None:
-        self._path, self._get, self._offset, self._part = f"/v1/functions/{quote(name, safe='')}/log", get, 0, ""
+        self._path, self._get, self._offset, self._part = f"/v1/functions/{quote(name, safe='')}/log", get, "0", ""
         while self._read():
             pass
 
     def _read(self) -> str:
-        status, headers, body = self._get(f"{self._path}?offset={self._offset}")
+        status, headers, body = self._get(f"{self._path}?offset={quote(self._offset)}")
         if status != 200:
             return ""
-        self._offset = int(headers.get("x-lambent-next-offset", self._offset))
+        self._offset = headers.get("x-lambent-next-offset", self._offset)
         return body.decode("utf-8", "replace")
 
     def lines(self) -> list[str]:

@@ -441,6 +441,7 @@ void add_logs(Shell& shell) {
   verb->add_flag("-f,--follow", options->follow, "go on as more comes");
   verb->add_option("-n,--tail", options->tail, "begin at most so many lines before the end")
       ->check(whole_number());
+  verb->add_flag("-t,--timestamps", options->timestamps, "when each line was printed");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_logs(transport, shell.console, *options);

@@ -1,6 +1,6 @@
 // What nodes and agents send each other: a list of members, a node's report, copies of functions
-// and aliases, lists of volumes and of their files, and the header that says whose request a node
-// forwards. Each becomes a value within its limits, or an error.
+// and aliases, lists of volumes and of their files, parts of logs, and the header that says whose
+// request a node forwards. Each becomes a value within its limits, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/cluster_frontend.h"
+#include "edge/frontend/log_merge.h"
 #include "edge/frontend/volume_copy.h"
 #include "node/cluster/member_table.h"
 #include "node/cluster/node_credentials.h"
@@ -42,6 +43,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const auto again = frontend::read_volume_page(frontend::json_text_of(*page));
     if (!again.ok() || !(*again == *page)) abort();
+  }
+  if (const auto part = frontend::read_log_part(text); part.ok()) {
+    const auto again = frontend::read_log_part(frontend::encode_log_part(*part));
+    if (!again.ok() || again->chunk.text != part->chunk.text) abort();
+    const auto merged = frontend::merge_logs({*part, *again}, {}, {});
+    if (merged.lines.size() > 2 * part->chunk.text.size()) abort();
+  }
+  if (const auto cursor = frontend::LogCursor::parse(text); cursor.ok()) {
+    if (!frontend::LogCursor::parse(cursor->text()).ok()) abort();
   }
   const auto credentials = *cluster::NodeCredentials::make("a", std::string(40, 'k'));
   http::Request request;

@@ -95,6 +95,15 @@ class OneClusterOfThree(unittest.TestCase):
         # Wherever it was asked for, it ran where it is warm.
         self.assertEqual(sorted(self.cluster.completed("echo").values()), [0, 0, 3])
 
+    def test_requests_of_anyone_to_an_open_url_go_where_it_is_warm_too(self):
+        deploy(self.cluster["a"], "open", tags={"lambent:url-auth": "none"})
+        path = "/t/default/f/open/"
+        self.cluster["a"].request("GET", path)
+        time.sleep(1.2)  # until the others know
+        for name in "abc":
+            self.assertEqual(self.cluster[name].request("GET", path).status, 200)
+        self.assertEqual(sorted(self.cluster.completed("open").values()), [0, 0, 4])
+
     def test_a_function_without_a_sandbox_goes_where_it_ran_lately(self):
         deploy(self.cluster["a"], "echo", tags={"lambent:keep-alive": "1"})
         self.cluster["a"].invoke("echo", {})

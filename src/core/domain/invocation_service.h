@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/domain/function.h"
+#include "core/domain/function_log.h"
 #include "core/domain/invocation.h"
 
 namespace lambent {
@@ -134,17 +135,13 @@ class InvocationService {
   virtual FunctionTotals function_totals(TenantId tenant) const = 0;
   virtual std::vector<SandboxStatus> sandbox_status(TenantId tenant, Metering metering) const = 0;
 
-  // The function's log from byte `offset` on (since the worker's start), at most 1 MiB, and the
-  // offset after it. Old bytes may be gone: then it starts at the oldest one kept.
-  struct LogChunk {
-    std::string text;
-    uint64_t next_offset = 0;
-  };
-  virtual Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const = 0;
-
   // What it holds in memory is given back: its sandboxes end once they rest, and the next call
   // starts one. NOT_FOUND; FAILED_PRECONDITION: instances of it are kept ready.
   virtual Result<void> unload(const FunctionName& name) = 0;
+  // The function's log from byte `offset` on, at most `most` bytes. Old bytes may be gone: then it
+  // starts at the oldest one kept. NOT_FOUND.
+  virtual Result<LogChunk> read_log(const FunctionName& name, uint64_t offset,
+                                    size_t most) const = 0;
 };
 
 }  // namespace lambent

@@ -167,8 +167,9 @@ void Connection::on_readable_while_busy() {
     return watch_for(false, watching_writes_);
   }
   // Its end would be told by nothing else, for as long as the answer rests.
-  if (got.kind == Transfer::Kind::kEnd && exchange_ != nullptr && exchange_->streams &&
-      exchange_->started) {
+  const bool ends_it = exchange_ != nullptr && exchange_->started &&
+                       (exchange_->streams || exchange_->ends_at_half_close);
+  if (got.kind == Transfer::Kind::kEnd && ends_it) {
     return close(true);
   }
   peer_finished_sending_ = got.kind == Transfer::Kind::kEnd;

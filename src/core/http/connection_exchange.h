@@ -43,6 +43,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   void switch_protocols(Response head) override;
   bool send_bytes(std::string_view bytes) override;
   void on_room(std::function<void()> callback) override { room = std::move(callback); }
+  void end_at_half_close() override { ends_at_half_close = true; }
   void finish() override;
 
   // Writes; if that fails, the callback of the client's end comes in a later turn, because the
@@ -57,6 +58,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   bool ends_with_connection = false;  // the answer
   bool says_close = false;            // its head
   bool head_only = false;
+  bool ends_at_half_close = false;
   std::function<void()> disconnected;
 
   bool streams = false;

@@ -6,9 +6,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/base/result.h"
+#include "core/base/time.h"
 #include "core/domain/access.h"
 #include "core/domain/function.h"
+#include "core/http/event_stream.h"
 #include "core/http/server.h"
 
 namespace lambent::http {
@@ -34,6 +38,9 @@ struct ForwardCall {
   Responder responder;
   std::function<void(Request, Responder)> here;       // answers it on this node
   std::function<Response(const Error&)> response_of;  // in the form of its API
+  // Of an answer that is an event stream (event_stream.h): the event that ends it, and how that
+  // tells of an error where a node is lost. Empty: the answer is cut off.
+  std::function<EventFrame(const Error&)> last_event = {};
 };
 
 class ForwardService {
@@ -55,6 +62,18 @@ class ForwardService {
   virtual void catch_up(const FunctionName& function, std::function<void(Result<void>)> then) = 0;
   // A change of the catalog that this node answered.
   virtual void changed() = 0;
+
+  // What this node is called, and which others there are.
+  virtual std::string self() const = 0;
+  struct Peer {
+    std::string node;
+    bool answers = true;  // or may: it is not known to be lost
+  };
+  virtual std::vector<Peer> peers() const = 0;
+  // Asks another node for what nodes tell each other, below /v1/cluster. `done` comes once, in this
+  // turn or a later one. UNAVAILABLE.
+  virtual void ask(const std::string& node, std::string target, Duration timeout,
+                   std::function<void(Result<Response>)> done) = 0;
 
  protected:
   ~ForwardService() = default;

@@ -1,6 +1,7 @@
 // Clients that go away, half-way or wholly, and how the server notices.
 #include <gmock/gmock.h>
 
+#include "core/http/streamed_exchange.h"
 #include "core/http/testing/server_test_support.h"
 
 namespace lambent::http {
@@ -120,6 +121,32 @@ TEST_F(ServerTest, NothingInterimIsSentToHttp10OrAmidAChunkedAnswer) {
   }
   EXPECT_THAT(old.received, EndsWith("whole"));
   EXPECT_THAT(reader.received, EndsWith("4\r\npart\r\n0\r\n\r\n"));
+}
+
+TEST_F(ServerTest, AnAnswerThatMayRestEndsWithItsClientsSending) {
+  start_holding();
+  RawClient client = connect();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  RawClient early = connect();
+  early.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  ASSERT_EQ(held.size(), 2u);
+  // Before the answer begins it is no end of it.
+  shutdown(early.fd.get(), SHUT_WR);
+  turn();
+  std::vector<int> gone(2);
+  for (size_t i = 0; i < 2; ++i) {
+    held[i].on_disconnect([&gone, i] { ++gone[i]; });
+    held[i].answer_stream()->end_at_half_close();
+    held[i].start_chunked({});
+  }
+  shutdown(client.fd.get(), SHUT_WR);
+  turn();
+  EXPECT_EQ(gone, (std::vector<int>{1, 0}));
+  held[1].send_chunk("part");
+  held[1].finish_chunked();
+  wait_for_end(early);
+  EXPECT_THAT(early.received, EndsWith("4\r\npart\r\n0\r\n\r\n"));
 }
 
 TEST_F(ServerTest, WhereHalfCloseMeansGoneItIsADisconnect) {

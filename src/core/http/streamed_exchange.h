@@ -44,6 +44,10 @@ class StreamedExchange {
   // An answer that is shorter than was said, and one whose responder goes without this, is cut off
   // so that its client sees it.
   virtual void finish() = 0;
+  // Of an answer that may rest for long: once it has begun, the end of the client's sending is a
+  // disconnect, for nothing else may tell that the client is gone. So it is of a request that
+  // streams in any case.
+  virtual void end_at_half_close() {}
 
  protected:
   ~StreamedExchange() = default;

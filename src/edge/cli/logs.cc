@@ -1,27 +1,34 @@
 #include "edge/cli/logs.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <sstream>
 
 #include "core/base/parse_number.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/log_printer.h"
 
 namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string target_of(const std::string& name, uint64_t offset) {
-  return "/v1/functions/" + http::percent_encode(name) + "/log?offset=" + std::to_string(offset);
+// Of an answer that is no error, what a message needs of one that is.
+constexpr size_t kMostOfError = 4096;
+
+std::string target_of(const std::string& name, const std::string& offset) {
+  return "/v1/functions/" + http::percent_encode(name) +
+         "/log?offset=" + http::percent_encode(offset) + "&format=ndjson";
 }
 
-std::optional<uint64_t> next_offset_of(const http::Response& response) {
-  return parse_number<uint64_t>(response.headers.get("x-lambent-next-offset"));
+bool is_in_lines(const http::Response& response) {
+  return response.headers.get("Content-Type").starts_with("application/x-ndjson");
 }
 
-// The first answer begins behind the start of the log: what came before is kept no more.
+// Of a worker that answers with text: it knows neither times nor other nodes. The first answer
+// begins behind the start of the log: what came before is kept no more.
 bool begins_late(const http::Response& first) {
-  const auto next = next_offset_of(first);
+  const auto next = parse_number<uint64_t>(first.headers.get("x-lambent-next-offset"));
   return next && !first.body.empty() && *next > first.body.size();
 }
 
@@ -37,49 +44,80 @@ std::string_view last_lines(std::string_view text, uint64_t count) {
   return text.substr(std::min(begin + 1, text.size()));
 }
 
-void show(Console& console, std::string_view text) {
-  if (console.json) {
-    console.out << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace)
-                << "\n";
-  } else {
-    console.out << text;
+class Shown {
+ public:
+  Shown(Console& console, const LogsOptions& options)
+      : target_(console.out.rdbuf()),
+        out_(options.tail ? kept_.rdbuf() : target_),
+        console_{out_, console.err, console.json, console.err_is_terminal},
+        printer_(console_, options.timestamps, !options.tail),
+        tail_(options.tail) {}
+
+  void answer(const http::Response& response, bool is_first) {
+    in_lines_ = is_in_lines(response);
+    if (!in_lines_ && !tail_ && is_first && begins_late(response)) {
+      console_.err << "older lines are gone: the worker keeps so much of a log as its "
+                      "--function-log-size says\n";
+    }
+    if (!response.body.empty()) piece(response.body);
+    if (!tail_) return;
+    kept_.str(std::string(last_lines(kept_.str(), *tail_)));
+    kept_.seekp(0, std::ios::end);
   }
-  console.out.flush();
-}
+  // What was there is shown, and what comes is from now on.
+  void begin_at_tail() {
+    if (!tail_) return;
+    out_.rdbuf(target_);
+    out_ << kept_.str();
+    out_.flush();
+  }
+  // Whether anyone reads it.
+  bool is_read() const { return static_cast<bool>(out_); }
+  void piece(std::string_view bytes) {
+    if (in_lines_) return printer_.feed(bytes);
+    if (console_.json) {
+      console_.out << Json{{"text", bytes}}.dump(-1, ' ', false, Json::error_handler_t::replace)
+                   << "\n";
+    } else {
+      console_.out << bytes;
+    }
+    console_.out.flush();
+  }
+
+ private:
+  std::ostringstream kept_;  // until it is known which lines are the last ones
+  std::streambuf* const target_;
+  std::ostream out_;
+  Console console_;
+  LogPrinter printer_;
+  const std::optional<uint64_t> tail_;
+  bool in_lines_ = false;
+};
 
 }  // namespace
 
 int run_logs(Transport& transport, Console& console, const LogsOptions& options) {
+  Shown shown(console, options);
   // The worker gives at most 1 MiB at a time: ask until nothing more comes.
-  uint64_t offset = 0;
-  std::string kept;  // of which the last lines are wanted
+  std::string offset = "0";
   for (;;) {
     const auto chunk = good(
         transport.send({.method = "GET", .target = target_of(options.name, offset)}, seconds(60)));
     if (!chunk.ok()) return fail(console, chunk.error());
-    if (offset == 0 && !options.tail && begins_late(*chunk)) {
-      console.err << "older lines are gone: the worker keeps so much of a log as its "
-                     "--function-log-size says\n";
-    }
-    if (options.tail) {
-      kept += chunk->body;
-      kept = std::string(last_lines(kept, *options.tail));
-    } else if (!chunk->body.empty()) {
-      show(console, chunk->body);
-    }
-    const auto next = next_offset_of(*chunk);
-    const bool more = next && *next > offset && !chunk->body.empty();
-    if (next) offset = *next;
+    shown.answer(*chunk, offset == "0");
+    const std::string next(chunk->headers.get("x-lambent-next-offset"));
+    const bool more = !next.empty() && next != offset && !chunk->body.empty();
+    if (!next.empty()) offset = next;
     if (!more) break;
   }
-  if (!kept.empty()) show(console, kept);
+  shown.begin_at_tail();
   if (!options.follow) return 0;
 
   std::string error_body;
   const auto sink = [&](std::string_view text) {
-    show(console, text);
-    error_body.append(text.substr(0, 4096 - std::min<size_t>(error_body.size(), 4096)));
-    return static_cast<bool>(console.out);
+    shown.piece(text);
+    error_body.append(text.substr(0, kMostOfError - std::min(error_body.size(), kMostOfError)));
+    return shown.is_read();
   };
   auto followed =
       transport.stream({.method = "GET", .target = target_of(options.name, offset) + "&follow=1"},

@@ -1,4 +1,4 @@
-// lambent logs: what a function printed, once or as it comes.
+// lambent logs: what a function printed, once or as it comes, on all nodes of a cluster.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct LogsOptions {
   std::string name;
   bool follow = false;
   std::optional<uint64_t> tail;  // so many of the last lines that are there; else all
+  bool timestamps = false;
 };
 
 int run_logs(Transport& transport, Console& console, const LogsOptions& options);

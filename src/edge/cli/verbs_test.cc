@@ -15,6 +15,7 @@ namespace lambent::cli {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -223,8 +224,8 @@ TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {
   EXPECT_EQ(out.str(), "one\ntwo\nthree\n");
   EXPECT_EQ(err.str(), "");
   ASSERT_EQ(transport.requests.size(), 4u);
-  EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=4");
-  EXPECT_EQ(transport.requests[3].target, "/v1/functions/f/log?offset=8&follow=1");
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=4&format=ndjson");
+  EXPECT_EQ(transport.requests[3].target, "/v1/functions/f/log?offset=8&format=ndjson&follow=1");
 }
 
 TEST_F(Verbs, LogsSayThatOlderLinesAreGone) {
@@ -249,6 +250,44 @@ TEST_F(Verbs, LogsGiveAsManyOfTheLastLinesAsAreAskedFor) {
   EXPECT_EQ(shown(3), "three\n\nfive\n");
   EXPECT_EQ(shown(5), "one\ntwo\nthree\n\nfive\n");
   EXPECT_EQ(shown(9), "one\ntwo\nthree\n\nfive\n");
+}
+
+TEST_F(Verbs, LogsOfSeveralNodesNameThemAndSayWhichAreSilent) {
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"Content-Type", "application/x-ndjson"}, {"x-lambent-next-offset", "a:4,b:7"}};
+  const std::string about = R"({"nodes":["a","b"],"silent_nodes":["c"],"older_lines_gone":true})";
+  transport.answer(response(200,
+                            about + "\n" +
+                                R"({"node":"a","text":"one\n","time":"2026-11-29T17:36:32.005Z"})" +
+                                "\n" + R"({"node":"b","text":"half a"})" + "\n",
+                            lines));
+  transport.answer(response(200, about + "\n", lines));
+  transport.answer(response(200,
+                            R"({"node":"b","text":" line\n"})"
+                            "\n"
+                            R"({"nodes":["a"],"silent_nodes":["b","c"],"older_lines_gone":false})"
+                            "\n"));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .follow = true}), 0);
+  EXPECT_EQ(out.str(), "a | one\nb | half a line\n");
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=a%3A4%2Cb%3A7&format=ndjson");
+  EXPECT_THAT(err.str(), HasSubstr("older lines are gone"));
+  // Each is named once.
+  EXPECT_THAT(err.str(), EndsWith("node c does not answer: its lines are missing\n"
+                                  "node b does not answer: its lines are missing\n"));
+}
+
+TEST_F(Verbs, LogsShowTimesWhenTheyAreAskedFor) {
+  transport.answer(response(200,
+                            R"({"older_lines_gone":false})"
+                            "\n"
+                            R"({"text":"one\n","time":"2026-11-29T17:36:32.005Z"})"
+                            "\n"
+                            R"({"text":"old\n"})"
+                            "\n",
+                            {{"Content-Type", "application/x-ndjson"}}));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .timestamps = true}), 0);
+  EXPECT_EQ(out.str(), "2026-11-29T17:36:32.005Z one\n- old\n");
+  EXPECT_EQ(err.str(), "");
 }
 
 TEST_F(Verbs, RmGoesOnAfterAFailure) {

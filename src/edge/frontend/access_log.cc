@@ -110,6 +110,7 @@ class LoggedExchange final : public http::Responder::Exchange, private http::Str
     return stream_->send_bytes(bytes);
   }
   void on_room(std::function<void()> callback) override { stream_->on_room(std::move(callback)); }
+  void end_at_half_close() override { stream_->end_at_half_close(); }
   void finish() override {
     end();
     stream_->finish();

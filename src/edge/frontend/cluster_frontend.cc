@@ -1,5 +1,6 @@
 #include "edge/frontend/cluster_frontend.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,9 +12,11 @@
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/log_merge.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/offload.h"
+#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
@@ -164,6 +167,9 @@ void ClusterFrontend::handle(const http::Request& request, http::Responder respo
                            std::move(responder));
   }
   if (what == "code" && parts->size() == 3) return code(request, std::move(responder));
+  if (what == "log" && parts->size() == 5) {
+    return responder.send(log(parts->at(3), parts->at(4), http::query_of(request.target)));
+  }
   responder.send(no_such_path(path));
 }
 
@@ -194,6 +200,29 @@ void ClusterFrontend::drain(const http::Request& request, const std::string& nod
   services_.cluster->drain(node, verb == "drain", [this, held](const Result<void>& done) {
     held->send(done.ok() ? members() : error_response(done.error()));
   });
+}
+
+http::Response ClusterFrontend::log(const std::string& tenant, const std::string& name,
+                                    std::string_view query) const {
+  const auto offset = parse_number<uint64_t>(http::query_value(query, "offset"));
+  const auto most = parse_number<uint64_t>(http::query_value(query, "most"));
+  if (!offset || !most) {
+    return error_response(
+        Error{ErrorCode::kInvalidArgument, "offset and most must be whole numbers of bytes"});
+  }
+  const uint64_t size = std::min<uint64_t>(*most, kLogChunk);
+  LogPart part{.node = {}, .is_known = false, .chunk = {}, .now = services_.clock.wall_now()};
+  // Who asks knows of it by another node.
+  if (const auto whose = services_.access.find_tenant(tenant); whose.ok()) {
+    if (auto chunk = services_.functions.read_log({whose->id, name}, *offset, size); chunk.ok()) {
+      part.chunk = *std::move(chunk);
+      part.is_known = true;
+    }
+  }
+  http::Response response;
+  response.headers.add("Content-Type", "application/octet-stream");
+  response.body = encode_log_part(part);
+  return response;
 }
 
 void ClusterFrontend::catalog(const http::Request& request, http::Responder& responder) {

@@ -38,6 +38,7 @@ class ClusterFrontend {
     std::function<std::string(const std::string& sha256)> package = {};
     // Images that lie here, by their digests; null: none are told of.
     VolumeReading* images = nullptr;
+    const Clock& clock;
   };
   explicit ClusterFrontend(Services services)
       : services_(std::move(services)),
@@ -56,6 +57,9 @@ class ClusterFrontend {
   void catalog(const http::Request& request, http::Responder& responder);
   void function(const std::string& tenant, const std::string& name, http::Responder& responder);
   void code(const http::Request& request, http::Responder responder);
+  // This node's part of a function's log.
+  http::Response log(const std::string& tenant, const std::string& name,
+                     std::string_view query) const;
 
   const Services services_;
   ClusterVolumes volumes_;

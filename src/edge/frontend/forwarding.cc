@@ -36,7 +36,8 @@ std::string function_in(const std::string& text) {
 std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
   const LambdaRoute route = route_lambda(request.method, http::path_of(request.target));
   switch (route.operation) {
-    case LambdaOperation::kInvoke: {
+    case LambdaOperation::kInvoke:
+    case LambdaOperation::kInvokeWithStream: {
       auto function = qualified_name(request, route.function);
       if (!function) return std::nullopt;
       return forwarding_of_invoke(request, *std::move(function));
@@ -77,7 +78,6 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kUpdateAlias:
     case LambdaOperation::kDeleteAlias:
       return Forwarding{Destination::kHome, function_in(route.function)};
-    case LambdaOperation::kInvokeWithStream:  // runs where it is asked for
     case LambdaOperation::kGetAccountSettings:
     case LambdaOperation::kUnsupported:
     case LambdaOperation::kMethodNotAllowed:

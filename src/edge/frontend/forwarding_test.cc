@@ -62,6 +62,13 @@ TEST(ForwardingTest, ObjectsAreBroughtHereDescribedByWhoHasThemAndRemovedEverywh
   EXPECT_FALSE(of("HEAD", "/v1/objects/x.0", {{"X-Lambent-Only-Here", "true"}}));
 }
 
+TEST(ForwardingTest, StreamedInvocationsGoWhereOthersDo) {
+  const std::string path = "/2021-11-15/functions/f/response-streaming-invocations";
+  EXPECT_EQ(of("POST", path.c_str()), (Forwarding{Destination::kAnyNode, "f"}));
+  EXPECT_EQ(of("POST", (path + "?Qualifier=3").c_str())->function, "f:3");
+  EXPECT_FALSE(of("POST", path.c_str(), {{"X-Amz-Invocation-Type", "DryRun"}}));
+}
+
 TEST(ForwardingTest, ChangesOfTheCatalogGoHomeAndReadsMayStay) {
   EXPECT_EQ(of("PUT", "/v1/functions/f"), (Forwarding{Destination::kHome, "f", true}));
   EXPECT_EQ(of("POST", "/v1/functions/f/rollback")->destination, Destination::kHome);

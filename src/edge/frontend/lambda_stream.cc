@@ -19,16 +19,31 @@ namespace {
 // A client has a whole frame in its memory.
 constexpr size_t kMostOfFrame = 256 * 1024;
 
+http::EventFrame event_of(std::string type, std::string content_type, std::string payload) {
+  return {.headers = {{":message-type", "event"},
+                      {":event-type", std::move(type)},
+                      {":content-type", std::move(content_type)}},
+          .payload = std::move(payload)};
+}
+
 std::string frame_of(std::string type, std::string content_type, std::string payload) {
-  return http::encode_frame({.headers = {{":message-type", "event"},
-                                         {":event-type", std::move(type)},
-                                         {":content-type", std::move(content_type)}},
-                             .payload = std::move(payload)});
+  return http::encode_frame(event_of(std::move(type), std::move(content_type), std::move(payload)));
+}
+
+http::EventFrame last_event(const nlohmann::json& end) {
+  return event_of("InvokeComplete", "application/json", to_text(end));
 }
 
 }  // namespace
 
+http::EventFrame lost_stream_end(const Error& error) {
+  return last_event({{"ErrorCode", "NodeLost"},
+                     {"ErrorDetails", to_text({{"errorType", "Lambent.NodeLost"},
+                                               {"errorMessage", error.message}})}});
+}
+
 void LambdaStream::listen(std::function<void()> on_gone) {
+  if (auto* stream = responder_.answer_stream()) stream->end_at_half_close();
   responder_.on_disconnect([self = shared_from_this(), on_gone = std::move(on_gone)] {
     self->is_gone_ = true;
     self->go_on();
@@ -87,7 +102,7 @@ void LambdaStream::finish(const InvocationResult& result) {
         log.substr(log.size() - std::min<size_t>(log.size(), limits::kLogTail.count)));
   }
   if (stream_ != nullptr) {
-    stream_->send_bytes(frame_of("InvokeComplete", "application/json", to_text(end)));
+    stream_->send_bytes(http::encode_frame(last_event(end)));
     stream_->finish();
   }
   drop();

@@ -6,12 +6,17 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "core/base/ids.h"
 #include "core/domain/invocation.h"
 #include "core/http/answer_sink.h"
+#include "core/http/event_stream.h"
 #include "core/http/server.h"
 
 namespace lambent::frontend {
+
+// The last event of a stream whose function's node was lost.
+http::EventFrame lost_stream_end(const Error& error);
 
 class LambdaStream final : public http::AnswerSink,
                            public std::enable_shared_from_this<LambdaStream> {

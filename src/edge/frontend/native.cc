@@ -41,14 +41,25 @@ Response result_response(Result<std::optional<InvocationResult>> found) {
   return response;
 }
 
+Response log_response(const LogReader::Answer& read, const LogForm& form) {
+  Response response =
+      text_response(200, std::string(content_type_of(form)), LogView(form).show(read, false));
+  response.headers.add("x-lambent-next-offset", read.log.next.text());
+  if (!read.silent.empty()) {
+    response.headers.add(std::string(kSilentNodes), names_in_a_row(read.silent));
+  }
+  return response;
+}
+
 // Answers one decoded call; a function object over the kinds of call.
 class Answering {
  public:
   Answering(InvocationService& service, const NativeOptions& options, const Caller& caller,
-            LogFollowers& followers, http::Responder& responder)
+            LogReader& logs, LogFollowers& followers, http::Responder& responder)
       : service_(service),
         options_(options),
         caller_(caller),
+        logs_(logs),
         followers_(followers),
         responder_(responder) {}
 
@@ -65,20 +76,21 @@ class Answering {
   }
 
   void operator()(ListSandboxStatus& call) {
-    responder_.send(json_response(200, sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory))));
+    responder_.send(
+        json_response(200, sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory))));
   }
 
   void operator()(ReadLog& call) {
-    auto chunk = service_.read_log(call.function, call.offset);
-    if (!chunk.ok()) return responder_.send(error_response(chunk.error()));
-    if (call.follow) {
-      if (followers_.add(call.function, call.offset, token_check(), responder_)) return;
-      return responder_.send(error_response(Error{
-          ErrorCode::kResourceExhausted, "too many clients follow logs; try without follow=1"}));
-    }
-    Response response = text_response(200, "text/plain; charset=utf-8", std::move(chunk->text));
-    response.headers.add("x-lambent-next-offset", std::to_string(chunk->next_offset));
-    responder_.send(std::move(response));
+    const LogReader::Question question{.function = call.function,
+                                       .from = std::move(call.from),
+                                       .only_here = call.only_here,
+                                       .settle = {}};
+    if (call.follow) return follow(call, question);
+    // Shared because a callback must be copyable.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    logs_.read(question, [answer, form = call.form](const Result<LogReader::Answer>& read) {
+      answer->send(read.ok() ? log_response(*read, form) : log_error(read.error()));
+    });
   }
 
   void operator()(ReadResult& call) {
@@ -247,6 +259,12 @@ class Answering {
   }
 
  private:
+  void follow(const ReadLog& call, const LogReader::Question& question) {
+    if (followers_.add(question, call.form, token_check(), responder_)) return;
+    responder_.send(error_response(Error{ErrorCode::kResourceExhausted,
+                                         "too many clients follow logs; try without follow=1"}));
+  }
+
   // Whether the token that let this call pass is still good, for answers that go on.
   std::function<bool()> token_check() const {
     if (caller_.token.empty() || !options_.token_is_good) return [] { return true; };
@@ -256,6 +274,7 @@ class Answering {
   InvocationService& service_;
   const NativeOptions& options_;
   const Caller& caller_;
+  LogReader& logs_;
   LogFollowers& followers_;
   http::Responder& responder_;
 };
@@ -267,7 +286,8 @@ NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop
     : service_(service),
       random_(random),
       options_(std::move(options)),
-      followers_(service, loop, options_.ready) {}
+      logs_(service, loop, options_.log_nodes),
+      followers_(logs_, loop, options_.ready) {}
 
 void NativeFrontend::handle(const Caller& caller, http::Request request,
                             http::Responder responder) {
@@ -279,7 +299,7 @@ void NativeFrontend::handle(const Caller& caller, http::Request request,
     submit->request.id = new_invocation_id(random_);
   }
   if (auto* measure = std::get_if<MeasurePipeline>(&call)) measure->event = std::move(request.body);
-  std::visit(Answering(service_, options_, caller, followers_, responder), call);
+  std::visit(Answering(service_, options_, caller, logs_, followers_, responder), call);
 }
 
 }  // namespace lambent::frontend

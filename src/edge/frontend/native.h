@@ -14,6 +14,7 @@
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
 #include "edge/frontend/log_followers.h"
+#include "edge/frontend/log_reader.h"
 #include "edge/frontend/native_call.h"
 
 namespace lambent::frontend {
@@ -77,6 +78,8 @@ struct NativeOptions {
   std::function<void(const FunctionName&, std::string event, unsigned repeat,
                      std::function<void(Result<std::string>)>)>
       measure;
+  // Where the function may have run too.
+  LogNodes log_nodes = {};
 };
 
 class NativeFrontend {
@@ -91,6 +94,7 @@ class NativeFrontend {
   InvocationService& service_;
   Random& random_;
   const NativeOptions options_;
+  LogReader logs_;
   LogFollowers followers_;
 };
 

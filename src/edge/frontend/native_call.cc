@@ -24,23 +24,33 @@ NativeCall decode_functions(std::string_view query, const Caller& caller) {
       .tenant = caller.tenant, .after = http::query_value(query, "after"), .limit = *limit};
 }
 
-NativeCall decode_log(std::string name, std::string_view query, const Caller& caller) {
-  ReadLog call{.function = {caller.tenant, std::move(name)}};
-  const std::string offset = http::query_value(query, "offset");
-  if (!offset.empty()) {
-    const auto number = parse_number<uint64_t>(offset);
-    if (!number.has_value()) {
-      return error_response(
-          Error{ErrorCode::kInvalidArgument, "offset must be a whole number of bytes"});
-    }
-    call.offset = *number;
+// "0" or "1"; false if there is none.
+Result<bool> flag_in(std::string_view query, std::string_view name) {
+  const std::string value = http::query_value(query, name);
+  if (value.empty() || value == "0" || value == "1") return value == "1";
+  return Error{ErrorCode::kInvalidArgument, std::string(name) + " must be 0 or 1"};
+}
+
+Result<ReadLog> read_log_query(std::string_view query) {
+  ReadLog call;
+  ASSIGN_OR_RETURN(call.from, LogCursor::parse(http::query_value(query, "offset")));
+  ASSIGN_OR_RETURN(call.follow, flag_in(query, "follow"));
+  ASSIGN_OR_RETURN(call.form.shows_times, flag_in(query, "times"));
+  const std::string format = http::query_value(query, "format");
+  if (!format.empty() && format != "text" && format != "ndjson") {
+    return Error{ErrorCode::kInvalidArgument, "format must be text or ndjson"};
   }
-  const std::string follow = http::query_value(query, "follow");
-  if (!follow.empty() && follow != "0" && follow != "1") {
-    return error_response(Error{ErrorCode::kInvalidArgument, "follow must be 0 or 1"});
-  }
-  call.follow = follow == "1";
+  call.form.is_json = format == "ndjson";
   return call;
+}
+
+NativeCall decode_log(const http::Request& request, std::string name, std::string_view query,
+                      const Caller& caller) {
+  auto call = read_log_query(query);
+  if (!call.ok()) return error_response(call.error());
+  call->function = {caller.tenant, std::move(name)};
+  call->only_here = request.headers.get("X-Lambent-Only-Here") == "true";
+  return *std::move(call);
 }
 
 NativeCall decode_submit(const http::Request& request, std::string name, const Caller& caller) {
@@ -127,7 +137,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     return decode_invocation<CancelInvocation>(parts->at(2), caller);
   }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
-    return decode_log(parts->at(2), query, caller);
+    return decode_log(request, parts->at(2), query, caller);
   }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "pipeline") {
     return DescribePipeline{{caller.tenant, parts->at(2)}};

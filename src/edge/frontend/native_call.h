@@ -10,6 +10,8 @@
 #include "core/domain/invocation.h"
 #include "core/http/message.h"
 #include "edge/frontend/caller.h"
+#include "edge/frontend/log_merge.h"
+#include "edge/frontend/log_view.h"
 
 namespace lambent::frontend {
 
@@ -25,8 +27,10 @@ struct ListSandboxStatus {
 };
 struct ReadLog {
   FunctionName function;
-  uint64_t offset = 0;
+  LogCursor from;
+  LogForm form;
   bool follow = false;
+  bool only_here = false;  // of a cluster's nodes only this one
 };
 struct ReadResult {
   TenantId tenant;

@@ -12,6 +12,7 @@
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
+#include "edge/frontend/lambda_stream.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/other_services.h"
 #include "edge/frontend/route_scopes.h"
@@ -78,8 +79,20 @@ Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
                                             "create'"};
 }
 
+// Of a function that is open to anyone; no other has these scopes without a token.
+Principal anonymous_of(TenantId tenant) {
+  return {.tenant = tenant, .scopes = {Scope::kInvoke}, .token = {}};
+}
+
 NativeOptions with_tokens(NativeOptions options, const AccessService& access) {
   options.token_is_good = [&access](const std::string& id) { return access.find_signer(id).ok(); };
+  return options;
+}
+
+NativeOptions native_options(const NativeOptions& given, const AccessService& access,
+                             http::ForwardService* forwards) {
+  NativeOptions options = with_tokens(given, access);
+  options.log_nodes = {forwards, [&access](TenantId tenant) { return access.tenant_name(tenant); }};
   return options;
 }
 
@@ -109,7 +122,8 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       lambda_({services.invocations, services.versions, services.relays, random,
                [this](TenantId tenant) { return access_.tenant_name(tenant); }, services.layers}),
       objects_(services.objects),
-      native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
+      native_(services.invocations, loop, random,
+              native_options(options_.native, access_, services.forwards)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
       versions_(services.invocations, services.versions),
@@ -133,7 +147,8 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
            .disk = options_.offload,
            .report = options_.report,
            .package = options_.package,
-           .images = services.shared_images}),
+           .images = services.shared_images,
+           .clock = loop.clock()}),
       invocations_(services.invocations),
       catalog_versions_(services.versions),
       forwards_(services.forwards) {}
@@ -231,8 +246,8 @@ void Router::handle_anonymous(TenantId tenant, const FunctionTarget& target, htt
   }
   // Whatever it is, it is for the function.
   separate_authorizations(request, false);
-  functions_.handle({.tenant = tenant, .scopes = {Scope::kInvoke}, .token = {}}, target,
-                    std::move(request), std::move(responder), {.is_anonymous = true});
+  const Aim aim = aim_of(target, request);
+  choose_node(anonymous_of(tenant), aim, std::move(request), std::move(responder));
 }
 
 void Router::handle_signed(http::Request request, http::Responder responder) {
@@ -416,8 +431,9 @@ void Router::choose_node(const Principal& principal, const Aim& aim, http::Reque
            [this, principal, aim](http::Request here, http::Responder answer) {
              dispatch(principal, aim, std::move(here), std::move(answer));
            },
-       .response_of = [form = std::move(form)](
-                          const Error& error) { return response_of_error(form, error); }});
+       .response_of =
+           [form = std::move(form)](const Error& error) { return response_of_error(form, error); },
+       .last_event = lost_stream_end});
 }
 
 void Router::dispatch(const Principal& principal, const Aim& aim, http::Request request,
@@ -425,9 +441,10 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
   const Caller caller{
       .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
   if (aim.target) {
-    const bool is_signed = authenticator_.needs_body_digest(request);
+    const bool is_anonymous = principal == anonymous_of(principal.tenant);
+    const bool is_signed = !is_anonymous && authenticator_.needs_body_digest(request);
     return functions_.handle(caller, *aim.target, std::move(request), std::move(responder),
-                             {.is_signed = is_signed});
+                             {.is_signed = is_signed, .is_anonymous = is_anonymous});
   }
   const std::string path(http::path_of(request.target));
   if (is_shared_memory_path(path)) {

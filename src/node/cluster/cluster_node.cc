@@ -222,7 +222,7 @@ void ClusterNode::ask(const std::string& method, const std::string& node, std::s
         if (!answer || std::exchange(*told, true)) return;
         done(*std::move(answer));
       }));
-  auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client, nullptr);
+  auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client);
   auto request =
       std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
   links_.send(endpoint, std::move(request), timeout, [told, done, node](const LinkEnd& how) {
@@ -231,14 +231,17 @@ void ClusterNode::ask(const std::string& method, const std::string& node, std::s
   });
 }
 
-void ClusterNode::ask_home(std::string target, Duration timeout,
-                           std::function<void(Result<http::Response>)> done) {
-  ask(home(), std::move(target), timeout, std::move(done));
-}
-
 bool ClusterNode::is_lost(const std::string& node) {
   const MemberTable::Entry* entry = table_.find(node);
   return entry == nullptr || entry->state == MemberState::kLost;
+}
+
+std::vector<http::ForwardService::Peer> ClusterNode::peers() const {
+  std::vector<Peer> peers;
+  for (const MemberStatus& each : table_.members()) {
+    if (!each.is_self) peers.push_back({each.member.node, each.state != MemberState::kLost});
+  }
+  return peers;
 }
 
 std::vector<ClusterNode::Other> ClusterNode::others() {
@@ -433,7 +436,7 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
         if (!answer || std::exchange(*told, true)) return;
         ask_next(forward, *std::move(answer));
       }));
-  auto exchange = std::make_shared<WholeExchange>(forward->body, client, nullptr);
+  auto exchange = std::make_shared<WholeExchange>(forward->body, client);
   auto request = std::make_shared<http_relay::RelayedRequest>(request_for(*forward),
                                                               http::Responder(exchange));
   request->has_body = !forward->body->empty();
@@ -486,7 +489,11 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   if (forward->body) {
     exchange = std::make_shared<WholeExchange>(
         forward->body, forward->client,
-        [](const http::Response& answer) { return answer.headers.contains(http::kNotHere); });
+        WholeExchange::Options{.keeps =
+                                   [](const http::Response& answer) {
+                                     return answer.headers.contains(http::kNotHere);
+                                   },
+                               .last_event = forward->call.last_event});
     request =
         std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
     request->has_body = !forward->body->empty();
@@ -519,8 +526,8 @@ void ClusterNode::not_there(const ForwardPtr& forward, int status) {
                                                 function + " exists; try again"});
 }
 
-void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
-                       const WholeExchange* exchange, bool answered, const LinkEnd& how) {
+void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
+                       bool answered, const LinkEnd& how) {
   if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
     --entry->outstanding;
   }
@@ -544,6 +551,7 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
   const bool has_begun = exchange != nullptr ? exchange->passed_on() : answered;
   if (has_begun) {
     ++counts_.lost;
+    if (exchange != nullptr) return exchange->cut_off(node_lost(node, how.why));
     *forward->client = http::Responder(nullptr);  // its client sees that the answer is cut off
     return;
   }

@@ -84,6 +84,9 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void changed() override {
     if (changed_) changed_();
   }
+  std::vector<Peer> peers() const override;
+  void ask(const std::string& node, std::string target, Duration timeout,
+           std::function<void(Result<http::Response>)> done) override;
 
   // From now on functions are changed at any node, for all share a catalog.
   void share_catalog() { shares_catalog_ = true; }
@@ -102,11 +105,6 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   std::vector<Other> others();
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.
   std::function<void(http::Request&)> signer(std::string tenant) const;
-  // Asks the home as this node itself, or another one. UNAVAILABLE.
-  void ask_home(std::string target, Duration timeout,
-                std::function<void(Result<http::Response>)> done);
-  void ask(const std::string& node, std::string target, Duration timeout,
-           std::function<void(Result<http::Response>)> done);
   std::string own_report_json();
 
  private:
@@ -136,7 +134,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
   void send_to(const ForwardPtr& forward, const std::string& node);
-  void sent(const ForwardPtr& forward, const std::string& node, const WholeExchange* exchange,
+  void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
   void refuse(const ForwardPtr& forward, const Error& error);
   http::Request request_for(const Forward& forward) const;

@@ -140,6 +140,8 @@ void NodeLinks::begin(uint64_t id) {
   if (flight.request->client_is_gone) return end(id, {LinkEnd::Kind::kClientLeft});
   flight.passage = std::make_unique<Passage>(
       flight.request, [this, id](PassageEnd how) { passed(id, std::move(how)); });
+  // The node sees that who asked is gone, and ends what runs for it.
+  flight.request->on_client_gone = [this, id] { end(id, {LinkEnd::Kind::kClientLeft}); };
   flight.passage->begin(*flight.upstream);
 }
 
@@ -185,6 +187,8 @@ void NodeLinks::end(uint64_t id, LinkEnd how) {
   flights_.erase(found);
   if (over.has_timer) loop_.cancel(over.timer);
   if (over.upstream) over.upstream->set_events({});
+  // Who hears of the end may destroy the client's side.
+  if (over.passage) over.passage->abandon();
   const std::function<void(LinkEnd)> tell = std::move(over.on_end);
   // A time-out may find it in the middle of its work.
   ended_.push_back(std::move(over));

@@ -7,6 +7,8 @@
 namespace lambent::cluster {
 namespace {
 
+constexpr std::string_view kEventType = ":event-type";
+
 class Collector final : public http::Responder::Exchange {
  public:
   explicit Collector(std::function<void(std::optional<http::Response>)> done)
@@ -34,9 +36,12 @@ class Collector final : public http::Responder::Exchange {
 }  // namespace
 
 WholeExchange::WholeExchange(std::shared_ptr<const std::string> body,
-                             std::shared_ptr<http::Responder> client,
-                             std::function<bool(const http::Response&)> keeps)
-    : body_(std::move(body)), client_(std::move(client)), keeps_(std::move(keeps)) {}
+                             std::shared_ptr<http::Responder> client, Options options)
+    : body_(std::move(body)), client_(std::move(client)), options_(std::move(options)) {}
+
+WholeExchange::WholeExchange(std::shared_ptr<const std::string> body,
+                             std::shared_ptr<http::Responder> client)
+    : WholeExchange(std::move(body), std::move(client), Options()) {}
 
 void WholeExchange::send(http::Response response) {
   passed_on_ = true;
@@ -48,14 +53,41 @@ void WholeExchange::on_disconnect(std::function<void()> callback) {
 }
 
 void WholeExchange::start(http::Response head, std::optional<uint64_t> size) {
-  kept_status_ = keeps_ && keeps_(head) ? head.status : 0;
+  kept_status_ = options_.keeps && options_.keeps(head) ? head.status : 0;
   if (kept()) return;
   if (size || http::is_bodiless(head.status)) {
     collected_ = std::move(head);
     return;
   }
+  if (options_.last_event && head.headers.get("Content-Type") == http::kEventStreamType) {
+    events_.emplace();
+    last_event_type_ = options_.last_event(Error()).header(kEventType);
+  }
   passed_on_ = true;
-  client_->start_chunked(std::move(head));
+  answer_ = client_->answer_stream();
+  if (answer_ == nullptr) return client_->start_chunked(std::move(head));
+  answer_->on_room([weak = weak_from_this()] {
+    const auto live = weak.lock();
+    if (live == nullptr) return;
+    const auto room = live->room_;
+    if (room) room();
+  });
+  if (events_) answer_->end_at_half_close();
+  answer_->start(std::move(head), std::nullopt);
+}
+
+std::string WholeExchange::whole_frames(std::string_view bytes) {
+  std::string whole;
+  if (is_broken_) return whole;
+  events_->feed(bytes);
+  while (!is_broken_) {
+    const auto frame = events_->next();
+    is_broken_ = !frame.ok();
+    if (!frame.ok() || !*frame) break;
+    has_last_event_ = has_last_event_ || (*frame)->header(kEventType) == last_event_type_;
+    whole += http::encode_frame(**frame);
+  }
+  return whole;
 }
 
 bool WholeExchange::send_bytes(std::string_view bytes) {
@@ -64,6 +96,14 @@ bool WholeExchange::send_bytes(std::string_view bytes) {
     collected_->body += bytes;
     return true;
   }
+  std::string frames;
+  if (events_) {
+    frames = whole_frames(bytes);
+    // The head leaves with no bytes.
+    if (frames.empty() && !bytes.empty()) return true;
+    bytes = frames;
+  }
+  if (answer_ != nullptr) return answer_->send_bytes(bytes);
   // A client that is gone is told of by its disconnect.
   (void)client_->send_chunk(bytes);
   return true;
@@ -71,9 +111,26 @@ bool WholeExchange::send_bytes(std::string_view bytes) {
 
 void WholeExchange::finish() {
   if (kept()) return;
-  if (!collected_) return client_->finish_chunked();
-  passed_on_ = true;
-  client_->send(*std::exchange(collected_, std::nullopt));
+  if (collected_) {
+    passed_on_ = true;
+    return client_->send(*std::exchange(collected_, std::nullopt));
+  }
+  if (events_ && !has_last_event_) {
+    return cut_off({ErrorCode::kUnavailable, "the node that ran the function ended its answer"});
+  }
+  if (auto* answer = std::exchange(answer_, nullptr)) return answer->finish();
+  client_->finish_chunked();
+}
+
+void WholeExchange::cut_off(const Error& error) {
+  auto* const answer = std::exchange(answer_, nullptr);
+  const bool can_say = events_ && !is_broken_ && answer != nullptr;
+  if (!can_say) {
+    *client_ = http::Responder(nullptr);
+    return;
+  }
+  if (!has_last_event_) (void)answer->send_bytes(http::encode_frame(options_.last_event(error)));
+  answer->finish();
 }
 
 http::Responder responder_to(std::function<void(std::optional<http::Response>)> done) {

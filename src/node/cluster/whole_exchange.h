@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "core/base/error.h"
+#include "core/http/event_stream.h"
 #include "core/http/exchange.h"
 #include "core/http/replayed_body.h"
 #include "core/http/server.h"
@@ -15,18 +17,31 @@
 
 namespace lambent::cluster {
 
-class WholeExchange final : public http::Responder::Exchange, public http::StreamedExchange {
+class WholeExchange final : public http::Responder::Exchange,
+                            public http::StreamedExchange,
+                            public std::enable_shared_from_this<WholeExchange> {
  public:
-  // `keeps`: an answer with this head is none for the client. Shared because the body may be sent
-  // again to another node, and the client is answered by whichever of them answers.
+  struct Options {
+    // An answer with this head is none for the client; empty: each is for it.
+    std::function<bool(const http::Response&)> keeps = {};
+    // As ForwardCall::last_event.
+    std::function<http::EventFrame(const Error&)> last_event = {};
+  };
+  // Shared because the body may be sent again to another node, and the client is answered by
+  // whichever of them answers.
   WholeExchange(std::shared_ptr<const std::string> body, std::shared_ptr<http::Responder> client,
-                std::function<bool(const http::Response&)> keeps);
+                Options options);
+  // Each answer is for the client, as it is.
+  WholeExchange(std::shared_ptr<const std::string> body, std::shared_ptr<http::Responder> client);
 
   // Whether the client has anything of an answer.
   bool passed_on() const { return passed_on_; }
   // Whether an answer was kept from it, and of which status.
   bool kept() const { return kept_status_ != 0; }
   int kept_status() const { return kept_status_; }
+  // The rest of the answer does not come: a stream of events gets its last one, which says why, and
+  // of any other its client sees that it is cut off.
+  void cut_off(const Error& error);
 
   void send(http::Response response) override;
   void start_chunked(http::Response head) override { start(std::move(head), std::nullopt); }
@@ -42,14 +57,24 @@ class WholeExchange final : public http::Responder::Exchange, public http::Strea
   // A whole request asks for no other protocol.
   void switch_protocols(http::Response) override {}
   bool send_bytes(std::string_view bytes) override;
-  void on_room(std::function<void()>) override {}
+  void on_room(std::function<void()> callback) override { room_ = std::move(callback); }
   void finish() override;
 
  private:
+  // Those of its frames that are whole: a client gets no part of one.
+  std::string whole_frames(std::string_view bytes);
+
   http::ReplayedBody body_;
   const std::shared_ptr<http::Responder> client_;
-  const std::function<bool(const http::Response&)> keeps_;
+  const Options options_;
   std::optional<http::Response> collected_;  // of an answer whose size is known
+  // The client's way, of an answer whose size is not; null: there is none, or it is over.
+  http::StreamedExchange* answer_ = nullptr;
+  std::function<void()> room_;
+  std::optional<http::EventStreamDecoder> events_;  // of an answer that is one
+  std::string last_event_type_;
+  bool is_broken_ = false;  // what came is no event stream
+  bool has_last_event_ = false;
   bool passed_on_ = false;
   int kept_status_ = 0;  // 0: none was kept
 };

@@ -75,6 +75,13 @@ void Passage::let_go_of_client() {
   client_ = nullptr;
 }
 
+void Passage::abandon() {
+  if (is_over_ || is_taking_) return;
+  is_over_ = true;
+  request_->on_client_gone = nullptr;
+  let_go_of_client();
+}
+
 void Passage::begin(Upstream& upstream) {
   upstream_ = &upstream;
   if (client_ == nullptr) return fail("Http.BadAnswer", "the request cannot be relayed");
@@ -157,7 +164,9 @@ void Passage::on_readable() {
     if (got.kind != http::Transfer::Kind::kMoved) return on_upstream_end(got.kind);
     total += got.bytes;
     something_came_ = true;
-    if (!take({buffer, got.bytes})) return;
+    is_taking_ = true;
+    if (!take({buffer, got.bytes})) return;  // this may be gone
+    is_taking_ = false;
     if (client_is_behind_) return upstream_->watch_reads(false);
     if (got.bytes < sizeof buffer) break;
   }

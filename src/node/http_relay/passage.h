@@ -42,6 +42,9 @@ class Passage {
 
   // The connection stays the caller's, and its events are this one's until on_end.
   void begin(Upstream& upstream);
+  // Instead of on_end: it is over, and its client's side is not touched any more, except while this
+  // is called from within what that side does with an answer.
+  void abandon();
 
  private:
   void pass_body(std::string_view bytes);
@@ -76,7 +79,8 @@ class Passage {
   bool something_came_ = false;
   bool client_is_behind_ = false;
   bool client_left_ = false;
-  size_t unwanted_ = 0;  // bytes that came since
+  size_t unwanted_ = 0;     // bytes that came since
+  bool is_taking_ = false;  // what came
   bool is_over_ = false;
 };
 

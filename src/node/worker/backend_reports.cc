@@ -26,7 +26,7 @@ void BackendReports::on_answer(SandboxId sandbox, HandlerAnswer answer) {
 void BackendReports::on_end(SandboxEnd end) { next_.on_end(std::move(end)); }
 
 void BackendReports::on_output(FunctionId function, std::string_view text) {
-  logs_.append(function, text);
+  logs_.append(function, text, clock_.wall_now());
   next_.on_output(function, text);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/base/log.h"
+#include "core/base/time.h"
 #include "core/metrics/worker_metrics.h"
 #include "node/worker/backend.h"
 #include "node/worker/log_store.h"
@@ -12,9 +13,9 @@ namespace lambent::worker {
 class BackendReports final : public BackendObserver {
  public:
   // All outlive it.
-  BackendReports(LogSink& log, metrics::WorkerMetrics& metrics, LogStore& logs,
+  BackendReports(LogSink& log, metrics::WorkerMetrics& metrics, LogStore& logs, const Clock& clock,
                  BackendObserver& next)
-      : log_(log), metrics_(metrics), logs_(logs), next_(next) {}
+      : log_(log), metrics_(metrics), logs_(logs), clock_(clock), next_(next) {}
 
   void on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
   void on_adopted(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
@@ -29,6 +30,7 @@ class BackendReports final : public BackendObserver {
   LogSink& log_;
   metrics::WorkerMetrics& metrics_;
   LogStore& logs_;
+  const Clock& clock_;
   BackendObserver& next_;
 };
 

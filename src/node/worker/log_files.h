@@ -1,9 +1,11 @@
-// LogFiles: functions' logs on disk, so that they outlive the worker. The loop thread hands over
-// what was printed; a thread of its own writes it, a moment later and many functions at a time.
+// LogFiles: functions' logs on disk with the times of their lines, so that they outlive the worker.
+// The loop thread hands over what was printed; a thread of its own writes it, a moment later and
+// many functions at a time.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,7 +20,7 @@ namespace lambent::worker {
 
 struct LogFilesOptions {
   std::string folder;
-  // On disk, and read back at start. The newest are kept.
+  // On disk, times included, and read back at start. The newest are kept.
   Bytes per_function = limits::kLogPerFunction;
   // What was not added to for so long is removed.
   Duration age = std::chrono::hours(24 * 7);
@@ -44,8 +46,9 @@ class LogFiles {
   // others or too old. Blocks; before the loop runs.
   void restore(const std::vector<FunctionId>& functions, LogStore& logs);
 
-  // `offset` is that of the text's first byte in the function's log.
-  void append(FunctionId function, uint64_t offset, std::string_view text);
+  // `offset` is that of the text's first byte in the function's log; a mark lies within the text.
+  void append(FunctionId function, uint64_t offset, std::string_view text,
+              const std::optional<LogMark>& mark);
   void remove(FunctionId function);
 
  private:
@@ -53,12 +56,13 @@ class LogFiles {
   struct Text {
     uint64_t offset = 0;
     std::string bytes;
+    std::vector<LogMark> marks = {};
 
     uint64_t end() const { return offset + bytes.size(); }
   };
   struct Waiting {
     std::vector<Text> texts;
-    uint64_t size = 0;  // bytes of them together
+    uint64_t size = 0;  // bytes of them together, marks included
   };
 
   void drop_most_waiting();

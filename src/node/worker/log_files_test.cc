@@ -29,9 +29,16 @@ class LogFilesTest : public testing::Test {
                                                          .most_waiting = test.most_waiting_,
                                                          .most_restored = test.most_restored_});
       files->restore(test.functions_, logs);
+      logs.observe(
+          {.appended = [this](FunctionId function, uint64_t offset, std::string_view text,
+                              const auto& mark) { files->append(function, offset, text, mark); },
+           .removed = {}});
     }
-    void print(FunctionId function, std::string_view text) {
-      files->append(function, logs.append(function, text), text);
+    void print(FunctionId function, std::string_view text, Duration at = seconds(1'000)) {
+      logs.append(function, text, at);
+    }
+    std::vector<LogMark> marks(FunctionId function) {
+      return logs.read(function, 0, 1 << 20).marks;
     }
     std::string read(FunctionId function, uint64_t offset = 0) {
       return logs.read(function, offset, 1 << 20).text;
@@ -44,12 +51,15 @@ class LogFilesTest : public testing::Test {
     std::unique_ptr<LogFiles> files;
   };
 
-  size_t bytes_on_disk() const {
+  size_t bytes_on_disk(std::string_view of_files = "") const {
     size_t bytes = 0;
     for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
-      bytes += file.file_size();
+      if (file.path().native().ends_with(of_files)) bytes += file.file_size();
     }
     return bytes;
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / ("logs/" + name)) << bytes;
   }
 
   const TemporaryFolder folder_;
@@ -90,7 +100,7 @@ TEST_F(LogFilesTest, TheNewestBytesAreKeptAndOffsetsStayTrueOverManyRestarts) {
   Life life(*this);
   const auto kept = life.logs.read(kF, 0, 1 << 20);
   EXPECT_EQ(kept.next_offset, all.size());
-  EXPECT_GE(kept.text.size(), per_function_.count / 2);
+  EXPECT_GE(kept.text.size() + bytes_on_disk(".times"), per_function_.count / 2);
   EXPECT_EQ(kept.text, all.substr(all.size() - kept.text.size()));
 }
 
@@ -98,10 +108,10 @@ TEST_F(LogFilesTest, TheLoopWritesAMomentLater) {
   Life life(*this);
   life.print(kF, "one\n");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (bytes_on_disk() == 0 && std::chrono::steady_clock::now() < deadline) {
+  while (bytes_on_disk(".log") == 0 && std::chrono::steady_clock::now() < deadline) {
     life.loop.run_once(milliseconds(5));
   }
-  EXPECT_EQ(bytes_on_disk(), 4u);
+  EXPECT_EQ(bytes_on_disk(".log"), 4u);
 }
 
 TEST_F(LogFilesTest, ARemovedFunctionsLogGoes) {
@@ -126,18 +136,19 @@ TEST_F(LogFilesTest, WhatIsOfNoFunctionOrTooOldGoesAndWhatIsNoLogStays) {
   std::ofstream(folder_ / "logs/notes.txt") << "kept";
   functions_ = {kG};
   { Life life(*this); }
-  EXPECT_EQ(bytes_on_disk(), 8u);
+  EXPECT_EQ(bytes_on_disk(".log"), 4u);
+  EXPECT_EQ(bytes_on_disk(".txt"), 4u);
   age_ = Duration(0);
   { Life life(*this); }
   EXPECT_EQ(bytes_on_disk(), 4u);
 }
 
 TEST_F(LogFilesTest, TextThatTheDiskDidNotTakeLeavesAGapAndNoWrongOffset) {
-  most_waiting_ = Bytes(4);
+  most_waiting_ = Bytes(4 + sizeof(LogMark));
   {
     Life life(*this);
     life.print(kF, "one\n");
-    life.print(kF, "lost\n");
+    life.print(kF, "lost too\n" + std::string(100, 'x'));
   }
   Life life(*this);
   EXPECT_EQ(life.read(kF), "one\n");
@@ -194,6 +205,94 @@ TEST_F(LogFilesTest, AStartReadsNoMoreThanItMay) {
   EXPECT_EQ(life.read(kF), "");
   life.print(kF, "x");
   EXPECT_EQ(life.read(kF, 10), "x");
+}
+
+// ---- Times of lines
+
+TEST_F(LogFilesTest, TimesAreThereAfterARestart) {
+  {
+    Life life(*this);
+    life.print(kF, "one\ntwo\n", seconds(1'000));
+    life.print(kF, "half", seconds(1'001));
+    life.print(kF, " a line\nthree\n", seconds(1'002));
+  }
+  Life life(*this);
+  EXPECT_EQ(life.marks(kF),
+            (std::vector<LogMark>{{0, seconds(1'000)}, {8, seconds(1'001)}, {20, seconds(1'002)}}));
+  life.print(kF, "four\n", seconds(1'003));
+  EXPECT_EQ(life.marks(kF).back(), (LogMark{26, seconds(1'003)}));
+}
+
+TEST_F(LogFilesTest, TimesStayTrueWhereFilesTakeTurns) {
+  for (int round = 0; round < 4; ++round) {
+    Life life(*this);
+    for (int i = 0; i < 60; ++i) {
+      const int number = round * 60 + i;
+      life.print(kF, std::to_string(number) + "\n", seconds(number));
+    }
+    EXPECT_LE(bytes_on_disk(), 2 * per_function_.count);
+  }
+  Life life(*this);
+  const LogChunk chunk = life.logs.read(kF, 0, 1 << 20);
+  const auto lines = lines_of(chunk);
+  ASSERT_GT(lines.size(), 10u);
+  for (const LogLine& line : lines) {
+    if (&line == &lines.front()) continue;  // it may be cut
+    EXPECT_EQ(line.at, seconds(std::stoi(std::string(line.text)))) << line.text;
+  }
+  EXPECT_EQ(lines.back().text, "239\n");
+}
+
+TEST_F(LogFilesTest, TimesOfShortLinesAreBoundedOnDiskToo) {
+  {
+    Life life(*this);
+    for (int i = 0; i < 5'000; ++i) life.print(kF, "\n", milliseconds(i));
+  }
+  EXPECT_LE(bytes_on_disk(), per_function_.count + 64);
+  Life life(*this);
+  const auto marks = life.marks(kF);
+  ASSERT_GT(marks.size(), 10u);
+  for (const LogMark& mark : marks) EXPECT_EQ(mark.at, milliseconds(mark.offset));
+}
+
+TEST_F(LogFilesTest, AnOlderWorkersLogIsReadAndGoesOn) {
+  { Life life(*this); }
+  write("1-0.log", "one\ntwo\n");
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), "one\ntwo\n");
+  EXPECT_EQ(life.marks(kF), std::vector<LogMark>());
+  life.print(kF, "three\n", seconds(1'000));
+  EXPECT_EQ(life.marks(kF), (std::vector<LogMark>{{8, seconds(1'000)}}));
+}
+
+TEST_F(LogFilesTest, TimesThatAreCutOffWrongOrOfTextThatNeverCameSpoilNoOthers) {
+  { Life life(*this); }
+  write("1-0.log", "one\ntwo\n");
+  write("1-0.times", "@0 5000\n@4 60@4 7000\nrubbish\n@9999 1\n@7 9000\n@8 9500\n@5 x");
+  {
+    Life life(*this);
+    EXPECT_EQ(life.read(kF), "one\ntwo\n");
+    EXPECT_EQ(life.marks(kF),
+              (std::vector<LogMark>{{0, seconds(5)}, {4, seconds(7)}, {7, seconds(9)}}));
+    life.print(kF, "three\n", seconds(10));
+  }
+  Life life(*this);
+  EXPECT_EQ(life.marks(kF).back(), (LogMark{8, seconds(10)}));
+}
+
+TEST_F(LogFilesTest, TimesGoWithTheirLogs) {
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+    life.print(kG, "two\n");
+  }
+  EXPECT_GT(bytes_on_disk(".times"), 0u);
+  std::filesystem::remove(folder_ / "logs/2-0.log");  // by an older worker, which knows no times
+  {
+    Life life(*this);
+    life.files->remove(kF);
+  }
+  EXPECT_EQ(bytes_on_disk(), 0u);
 }
 
 }  // namespace

@@ -3,18 +3,57 @@
 #include <algorithm>
 
 namespace lambent::worker {
+namespace {
 
-uint64_t LogStore::append(FunctionId function, std::string_view text) {
+bool lies_behind(uint64_t offset, const LogMark& mark) { return offset < mark.offset; }
+bool lies_before(const LogMark& mark, uint64_t offset) { return mark.offset < offset; }
+
+// A log has one in any case.
+size_t cost_of(const std::vector<LogMark>& marks) {
+  return marks.size() <= 1 ? 0 : (marks.size() - 1) * sizeof(LogMark);
+}
+
+// Of the first line that begins in what is appended, unless it is as old as the one before.
+std::optional<LogMark> mark_of(std::string_view before, const std::vector<LogMark>& marks,
+                               uint64_t offset, std::string_view text, Duration at) {
+  size_t begin = 0;
+  if (!before.empty() && !before.ends_with('\n')) {
+    const size_t newline = text.find('\n');
+    if (newline == std::string_view::npos) return std::nullopt;
+    begin = newline + 1;
+  }
+  if (begin >= text.size()) return std::nullopt;
+  const LogMark mark{offset + begin, std::chrono::floor<milliseconds>(at)};
+  if (!marks.empty() && marks.back().at == mark.at) return std::nullopt;
+  return mark;
+}
+
+}  // namespace
+
+uint64_t LogStore::append(FunctionId function, std::string_view text, Duration at) {
   Log& log = logs_[function];
   const uint64_t offset = log.first_offset + log.text.size();
+  const auto mark = mark_of(log.text, log.marks, offset, text, at);
+  if (mark) log.marks.push_back(*mark);
   log.text.append(text);
-  if (log.text.size() > 2 * limit_.count) {
-    const size_t surplus = log.text.size() - limit_.count;
-    log.text.erase(0, surplus);
-    log.first_offset += surplus;
-  }
-  if (observer_.appended) observer_.appended(function, offset, text);
+  trim(log);
+  if (observer_.appended) observer_.appended(function, offset, text, mark);
   return offset;
+}
+
+void LogStore::trim(Log& log) const {
+  const size_t size = log.text.size() + cost_of(log.marks);
+  if (size <= 2 * limit_.count) return;
+  const size_t surplus = std::min(size - limit_.count, log.text.size());
+  log.text.erase(0, surplus);
+  log.first_offset += surplus;
+  // The last of those before tells of the line that is cut.
+  auto first = std::upper_bound(log.marks.begin(), log.marks.end(), log.first_offset, lies_behind);
+  if (first != log.marks.begin()) --first;
+  log.marks.erase(log.marks.begin(), first);
+  if (!log.marks.empty()) {
+    log.marks.front().offset = std::max(log.marks.front().offset, log.first_offset);
+  }
 }
 
 void LogStore::remove(FunctionId function) {
@@ -22,19 +61,25 @@ void LogStore::remove(FunctionId function) {
   if (observer_.removed) observer_.removed(function);
 }
 
-void LogStore::restore(FunctionId function, uint64_t first_offset, std::string text) {
-  logs_[function] = {std::move(text), first_offset};
+void LogStore::restore(FunctionId function, uint64_t first_offset, std::string text,
+                       std::vector<LogMark> marks) {
+  logs_[function] = {std::move(text), first_offset, std::move(marks)};
 }
 
-LogStore::Chunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {
+LogChunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {
   const auto found = logs_.find(function);
-  if (found == logs_.end()) return Chunk{"", offset};
+  if (found == logs_.end()) return {"", offset};
   const Log& log = found->second;
-  const uint64_t end = log.first_offset + log.text.size();
-  const uint64_t from = std::clamp(offset, log.first_offset, end);
-  std::string text = log.text.substr(from - log.first_offset, most);
-  const uint64_t next = from + text.size();
-  return Chunk{std::move(text), next};
+  LogChunk chunk;
+  chunk.end = log.first_offset + log.text.size();
+  const uint64_t from = std::clamp(offset, log.first_offset, chunk.end);
+  chunk.text = log.text.substr(from - log.first_offset, most);
+  chunk.next_offset = from + chunk.text.size();
+  auto first = std::upper_bound(log.marks.begin(), log.marks.end(), from, lies_behind);
+  if (first != log.marks.begin()) --first;
+  const auto last = std::lower_bound(first, log.marks.end(), chunk.next_offset, lies_before);
+  chunk.marks.assign(first, last);
+  return chunk;
 }
 
 void LogTail::append(std::string_view text) {

@@ -6,13 +6,14 @@ namespace lambent::worker {
 namespace {
 
 const FunctionId kF{1};
+constexpr Duration kAt = seconds(1'000);
 
 TEST(LogStore, ReadsOnFromTheOffsetItGave) {
   LogStore logs;
-  logs.append(kF, "one\n");
+  logs.append(kF, "one\n", kAt);
   const auto first = logs.read(kF, 0, 100);
   EXPECT_EQ(first.text, "one\n");
-  logs.append(kF, "two\n");
+  logs.append(kF, "two\n", kAt);
   const auto second = logs.read(kF, first.next_offset, 100);
   EXPECT_EQ(second.text, "two\n");
   EXPECT_EQ(logs.read(kF, second.next_offset, 100).text, "");
@@ -20,7 +21,7 @@ TEST(LogStore, ReadsOnFromTheOffsetItGave) {
 
 TEST(LogStore, KeepsTheNewestBytesAndItsOffsetsStayTrue) {
   LogStore logs(Bytes(10));
-  for (int i = 0; i < 100; ++i) logs.append(kF, std::to_string(i % 10));
+  for (int i = 0; i < 100; ++i) logs.append(kF, std::to_string(i % 10), kAt);
   const auto chunk = logs.read(kF, 0, 1000);
   EXPECT_GE(chunk.text.size(), 10u);
   EXPECT_LE(chunk.text.size(), 20u);
@@ -30,9 +31,48 @@ TEST(LogStore, KeepsTheNewestBytesAndItsOffsetsStayTrue) {
 
 TEST(LogStore, AnOffsetFromTheFutureOrAnUnknownFunctionGivesNothing) {
   LogStore logs;
-  logs.append(kF, "abc");
+  logs.append(kF, "abc", kAt);
   EXPECT_EQ(logs.read(kF, 1000, 10).text, "");
   EXPECT_EQ(logs.read(FunctionId(9), 0, 10).text, "");
+}
+
+TEST(LogStore, ALineHasTheTimeOfItsBegin) {
+  LogStore logs;
+  logs.append(kF, "one\nhalf a", seconds(1));
+  logs.append(kF, " line\nthree\nfour\n", seconds(2));
+  logs.append(kF, "five\n", seconds(3));
+  logs.append(kF, "six\n", seconds(3) + microseconds(300));
+  const LogChunk chunk = logs.read(kF, 0, 1000);
+  EXPECT_EQ(chunk.marks,
+            (std::vector<LogMark>{{0, seconds(1)}, {16, seconds(2)}, {27, seconds(3)}}));
+  EXPECT_EQ(chunk.end, 36u);
+  // From the middle of a line: its own time.
+  EXPECT_EQ(logs.read(kF, 8, 10).marks, (std::vector<LogMark>{{0, seconds(1)}, {16, seconds(2)}}));
+  EXPECT_EQ(logs.read(kF, 20, 2).marks, (std::vector<LogMark>{{16, seconds(2)}}));
+}
+
+TEST(LogStore, TimesOfShortLinesAreBoundedAndStayTrue) {
+  constexpr size_t kLimit = 10'000;
+  LogStore logs{Bytes(kLimit)};
+  for (int i = 0; i < 100'000; ++i) logs.append(kF, "\n", milliseconds(i));
+  const LogChunk chunk = logs.read(kF, 0, 1 << 20);
+  EXPECT_LE(chunk.text.size() + chunk.marks.size() * sizeof(LogMark), 2 * kLimit + 32);
+  ASSERT_FALSE(chunk.marks.empty());
+  for (const LogMark& mark : chunk.marks) EXPECT_EQ(mark.at, milliseconds(mark.offset));
+  EXPECT_EQ(chunk.marks.front().offset, chunk.first_offset());
+}
+
+TEST(LogStore, TheObserverIsToldOfTimes) {
+  LogStore logs;
+  std::vector<std::optional<LogMark>> marks;
+  logs.observe({.appended = [&](FunctionId, uint64_t, std::string_view,
+                                const auto& mark) { marks.push_back(mark); },
+                .removed = {}});
+  logs.append(kF, "a", seconds(1));
+  logs.append(kF, "b\n", seconds(2));
+  logs.append(kF, "c\n", seconds(3));
+  EXPECT_EQ(marks, (std::vector<std::optional<LogMark>>{LogMark{0, seconds(1)}, std::nullopt,
+                                                        LogMark{3, seconds(3)}}));
 }
 
 TEST(LogTail, HoldsTheLastFourKilobytes) {

@@ -58,7 +58,7 @@ class SandboxHostTest : public testing::Test, public BackendObserver {
   void on_memory_moved(SandboxId, const MemoryMove& move) override { moves.push_back(move.out); }
   void on_output(FunctionId function, std::string_view text) override {
     printed += text.size();
-    logs.append(function, text);
+    logs.append(function, text, loop.clock().wall_now());
   }
   void start(StageProcessExtras extras = {}) {
     host->start({kSandbox, spec, "/code", DeviceId(0), std::move(extras)}, *this);

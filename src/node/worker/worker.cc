@@ -92,7 +92,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       driver_({uses_.loop, uses_.log, uses_.metrics, *dispatcher_, uses_.journal, functions_, code_,
                live_, drain_, backends_, dispatch_reports_, executors_, pipelines_, completions_,
                host_memory_, unloads_, options_.context_memory, uses_.faults}),
-      dispatch_reports_(uses_.log, uses_.metrics, logs_, driver_),
+      dispatch_reports_(uses_.log, uses_.metrics, logs_, uses_.loop.clock(), driver_),
       executors_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
@@ -112,7 +112,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       stage_processes_(sandboxes_, pipeline_reports_, code_),
       pipelines_(uses_.loop, uses_.log, stage_processes_, pipeline_setting(), std::move(slices),
                  pipeline_events()),
-      pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_.stage_processes()),
+      pipeline_reports_(uses_.log, uses_.metrics, logs_, uses_.loop.clock(),
+                        pipelines_.stage_processes()),
       objects_(make_objects(uses_.objects)),
       mounts_(uses_.loop, options_.mount_files, told_to(intake_)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
@@ -213,7 +214,7 @@ WorkflowHost::Events Worker::workflow_events() {
   };
   events.on_end = [this](InvocationResult result) { completions_.complete(std::move(result)); };
   events.on_output = [this](FunctionId function, std::string_view text) {
-    logs_.append(function, text);
+    logs_.append(function, text, uses_.loop.clock().wall_now());
   };
   if (!dispatcher_->options().fleet.foresight.starts_ahead) return events;
   events.prospect_of = [this, find = events.find_function](const FunctionName& name) {
@@ -271,8 +272,8 @@ void Worker::keep_logs() {
     if (options_.on_output && spec != nullptr) options_.on_output(spec->name, text);
   };
   if (options_.logs.folder.empty()) {
-    logs_.observe({.appended = [tell](FunctionId function, uint64_t,
-                                      std::string_view text) { tell(function, text); },
+    logs_.observe({.appended = [tell](FunctionId function, uint64_t, std::string_view text,
+                                      const auto&) { tell(function, text); },
                    .removed = [](FunctionId) {}});
     return;
   }
@@ -282,8 +283,9 @@ void Worker::keep_logs() {
   std::sort(ids.begin(), ids.end());
   log_files_->restore(ids, logs_);
   logs_.observe({.appended =
-                     [this, tell](FunctionId function, uint64_t offset, std::string_view text) {
-                       log_files_->append(function, offset, text);
+                     [this, tell](FunctionId function, uint64_t offset, std::string_view text,
+                                  const std::optional<LogMark>& mark) {
+                       log_files_->append(function, offset, text, mark);
                        tell(function, text);
                      },
                  .removed = [this](FunctionId function) { log_files_->remove(function); }});
@@ -422,12 +424,10 @@ std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant, Metering mete
   return status_.sandboxes(metering, tenant);
 }
 
-Result<InvocationService::LogChunk> Worker::read_log(const FunctionName& name,
-                                                     uint64_t offset) const {
+Result<LogChunk> Worker::read_log(const FunctionName& name, uint64_t offset, size_t most) const {
   ASSIGN_OR_RETURN(const FunctionName record, resolve(name, 1, functions_, aliases_));
   ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(record));
-  auto chunk = logs_.read(spec->id, offset, Bytes::mib(1).count);
-  return LogChunk{std::move(chunk.text), chunk.next_offset};
+  return logs_.read(spec->id, offset, most);
 }
 
 Result<void> Worker::unload(const FunctionName& name) {

@@ -170,8 +170,8 @@ class Worker final : public InvocationService {
                                               size_t limit) const override;
   FunctionTotals function_totals(TenantId tenant) const override;
   std::vector<SandboxStatus> sandbox_status(TenantId tenant, Metering metering) const override;
-  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override;
   Result<void> unload(const FunctionName& name) override;
+  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset, size_t most) const override;
 
  private:
   WorkflowHost::Events workflow_events();

@@ -37,6 +37,7 @@ class FakeService final : public InvocationService {
   std::map<FunctionName, FunctionSpec> functions;
   std::map<InvocationId, std::optional<InvocationResult>> results;
   std::map<std::string, std::string> logs;
+  std::map<std::string, std::vector<LogMark>> log_marks;
   std::vector<SandboxStatus> sandboxes;
   mutable size_t memory_readings = 0;  // of all of them
   std::optional<Error> failure;        // of everything that changes a function
@@ -118,11 +119,19 @@ class FakeService final : public InvocationService {
     if (metering == Metering::kMemory) ++memory_readings;
     return sandboxes;
   }
-  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override {
+  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset, size_t most) const override {
     const auto found = logs.find(name.name);
     if (found == logs.end()) return no_such_function(name);
     const std::string& text = found->second;
-    return LogChunk{text.substr(std::min<size_t>(offset, text.size())), text.size()};
+    LogChunk chunk;
+    const size_t from = std::min<size_t>(offset, text.size());
+    chunk.text = text.substr(from, most);
+    chunk.next_offset = from + chunk.text.size();
+    chunk.end = text.size();
+    if (const auto marks = log_marks.find(name.name); marks != log_marks.end()) {
+      chunk.marks = marks->second;
+    }
+    return chunk;
   }
 
   Result<void> unload(const FunctionName& name) override {

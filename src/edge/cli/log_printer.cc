@@ -1,0 +1,72 @@
+#include "edge/cli/log_printer.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::set<std::string> names_in(const Json& object, const char* key) {
+  std::set<std::string> names;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return names;
+  for (const Json& each : *found) {
+    if (each.is_string()) names.insert(each.get<std::string>());
+  }
+  return names;
+}
+
+}  // namespace
+
+void LogPrinter::feed(std::string_view bytes) {
+  part_ += bytes;
+  size_t begin = 0;
+  for (size_t end = part_.find('\n'); end != std::string::npos; end = part_.find('\n', begin)) {
+    show(std::string_view(part_).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  part_.erase(0, begin);
+  console_.out.flush();
+}
+
+void LogPrinter::show(std::string_view line) {
+  const Json object = Json::parse(line, nullptr, false);
+  if (!object.is_object()) {
+    console_.out << line << "\n";
+    return;
+  }
+  if (!object.contains("text")) {
+    const bool is_gone = object.value("older_lines_gone", Json(false)) == true;
+    if (is_gone && !std::exchange(says_gone_, true)) {
+      console_.err << "older lines are gone: the worker keeps so much of a log as its "
+                      "--function-log-size says\n";
+    }
+    if (names_in(object, "nodes").size() > 1) text_.name_nodes(true);
+    return tell_silent(names_in(object, "silent_nodes"));
+  }
+  if (console_.json) {
+    console_.out << line << "\n";
+    return;
+  }
+  const std::string text = text_in(object, "text");
+  std::string shown;
+  text_.add(text_in(object, "node"), {log_time_in(text_in(object, "time")), text}, shown);
+  console_.out << shown;
+}
+
+void LogPrinter::tell_silent(const std::set<std::string>& silent) {
+  for (const std::string& node : silent) {
+    if (silent_.contains(node)) continue;
+    console_.err << "node " << node << " does not answer: its lines are missing\n";
+  }
+  silent_ = silent;
+}
+
+}  // namespace lambent::cli

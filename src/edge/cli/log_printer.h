@@ -1,0 +1,34 @@
+// LogPrinter: what `lambent logs` shows of an answer in lines of JSON: text on the output, and on
+// the other what is missing. One thread.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/domain/function_log.h"
+#include "edge/cli/console.h"
+
+namespace lambent::cli {
+
+class LogPrinter {
+ public:
+  LogPrinter(Console& console, bool shows_times, bool tells_of_older)
+      : console_(console), text_({.shows_times = shows_times}), says_gone_(!tells_of_older) {}
+
+  // In pieces as they come, which may end in the middle of a line. What is no such line is shown as
+  // it is.
+  void feed(std::string_view bytes);
+
+ private:
+  void show(std::string_view line);
+  void tell_silent(const std::set<std::string>& silent);
+
+  Console& console_;
+  LogText text_;
+  std::string part_;
+  bool says_gone_;                // or nothing is to be said of it
+  std::set<std::string> silent_;  // that were told
+};
+
+}  // namespace lambent::cli

@@ -1,0 +1,195 @@
+#include "edge/frontend/log_merge.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/plain_text.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostNodes = 1024;
+constexpr size_t kMostHead = 64;  // bytes of a part's JSON for each of its marks, and for the rest
+
+Error bad_cursor() {
+  return {ErrorCode::kInvalidArgument,
+          "offset must be a whole number of bytes, or what x-lambent-next-offset said"};
+}
+
+Error bad_part(std::string_view what) {
+  return {ErrorCode::kInvalidArgument, "a part of a log has " + std::string(what)};
+}
+
+// The head's numbers; false if one is missing or negative.
+bool take_number(const json& head, const char* key, uint64_t& number) {
+  const auto found = head.find(key);
+  if (found == head.end() || !found->is_number_unsigned()) return false;
+  number = found->get<uint64_t>();
+  return true;
+}
+
+bool is_time(uint64_t milliseconds) { return milliseconds <= 9'000'000'000'000; }
+
+Result<std::vector<LogMark>> read_marks(const json& head, uint64_t next) {
+  const auto list = head.find("marks");
+  if (list == head.end() || !list->is_array()) return bad_part("no marks");
+  std::vector<LogMark> marks;
+  for (const json& each : *list) {
+    const bool is_pair = each.is_array() && each.size() == 2 && each[0].is_number_unsigned() &&
+                         each[1].is_number_unsigned();
+    if (!is_pair) return bad_part("a mark that is none");
+    const auto offset = each[0].get<uint64_t>();
+    const auto at = each[1].get<uint64_t>();
+    const bool rises = marks.empty() || offset > marks.back().offset;
+    if (!rises || offset >= next || !is_time(at)) return bad_part("a mark that does not fit");
+    marks.push_back({offset, milliseconds(at)});
+  }
+  return marks;
+}
+
+// A node's lines, and when each may come at the earliest.
+struct Source {
+  size_t part;
+  std::vector<LogLine> lines;
+  size_t next = 0;
+  uint64_t offset = 0;
+  Duration at{};  // of the next line, or of one before if that was later
+
+  bool is_done() const { return next == lines.size(); }
+};
+
+// A line that goes on in what the node did not give stays there, so that it is not cut.
+void leave_cut_line(const LogChunk& chunk, std::vector<LogLine>& lines) {
+  const bool is_cut = chunk.has_more() && lines.size() > 1 && !chunk.text.ends_with('\n');
+  if (is_cut) lines.pop_back();
+}
+
+void look_at_next(Source& source) {
+  if (source.is_done()) return;
+  source.at = std::max(source.at, source.lines[source.next].at.value_or(Duration::zero()));
+}
+
+// Whose line comes next; null: none may.
+Source* first_of(std::vector<Source>& sources, const std::vector<LogPart>& parts, Duration settle) {
+  Source* first = nullptr;
+  for (Source& source : sources) {
+    const LogPart& part = parts[source.part];
+    if (source.is_done()) {
+      // What it did not give may come next.
+      if (source.offset < part.chunk.end) return nullptr;
+      continue;
+    }
+    // By its own clock, so that one that is behind holds up no other node.
+    const bool is_settled = settle == Duration::zero() || source.at <= part.now - settle;
+    if (is_settled && (first == nullptr || source.at < first->at)) first = &source;
+  }
+  return first;
+}
+
+}  // namespace
+
+Result<LogCursor> LogCursor::parse(std::string_view text) {
+  LogCursor cursor;
+  if (text.empty()) return cursor;
+  if (const auto number = parse_number<uint64_t>(text)) {
+    cursor.own_ = *number;
+    return cursor;
+  }
+  while (!text.empty()) {
+    const std::string_view each = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(each.size() + 1, text.size()));
+    const size_t colon = each.find(':');
+    if (colon == std::string_view::npos || colon == 0) return bad_cursor();
+    const auto number = parse_number<uint64_t>(each.substr(colon + 1));
+    if (!number || cursor.offsets_.size() == kMostNodes) return bad_cursor();
+    cursor.offsets_[std::string(each.substr(0, colon))] = *number;
+  }
+  return cursor;
+}
+
+uint64_t LogCursor::offset_at(const std::string& node, bool is_own) const {
+  const auto found = offsets_.find(node);
+  if (found != offsets_.end()) return found->second;
+  return is_own ? own_ : 0;
+}
+
+std::string LogCursor::text() const {
+  if (offsets_.empty()) return std::to_string(own_);
+  std::string text;
+  for (const auto& [node, offset] : offsets_) {
+    if (node.empty()) return std::to_string(offset);
+    text += (text.empty() ? "" : ",") + node + ":" + std::to_string(offset);
+  }
+  return text;
+}
+
+std::string encode_log_part(const LogPart& part) {
+  json marks = json::array();
+  for (const LogMark& mark : part.chunk.marks) {
+    marks.push_back({mark.offset, std::chrono::floor<milliseconds>(mark.at).count()});
+  }
+  return to_text({{"known", part.is_known},
+                  {"next", part.chunk.next_offset},
+                  {"end", part.chunk.end},
+                  {"now", std::chrono::floor<milliseconds>(part.now).count()},
+                  {"marks", std::move(marks)}}) +
+         "\n" + part.chunk.text;
+}
+
+Result<LogPart> read_log_part(std::string_view bytes) {
+  const size_t newline = bytes.find('\n');
+  if (newline == std::string_view::npos) return bad_part("no end of its head");
+  const std::string_view text = bytes.substr(newline + 1);
+  if (newline > kMostHead * (text.size() + 16)) return bad_part("a head that is too long");
+  ASSIGN_OR_RETURN(const json head, parse_json(bytes.substr(0, newline)));
+  if (!head.is_object()) return bad_part("no head");
+  LogPart part;
+  const auto known = head.find("known");
+  if (known == head.end() || !known->is_boolean()) return bad_part("no word of the function");
+  part.is_known = known->get<bool>();
+  uint64_t now = 0;
+  const bool has_numbers = take_number(head, "next", part.chunk.next_offset) &&
+                           take_number(head, "end", part.chunk.end) &&
+                           take_number(head, "now", now);
+  if (!has_numbers || part.chunk.next_offset < text.size() || !is_time(now)) {
+    return bad_part("figures that do not fit its text");
+  }
+  part.now = milliseconds(now);
+  part.chunk.text = text;
+  ASSIGN_OR_RETURN(part.chunk.marks, read_marks(head, part.chunk.next_offset));
+  return part;
+}
+
+MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeOptions& options) {
+  MergedLog merged;
+  merged.parts = std::move(parts);
+  merged.next = std::move(from);
+  std::vector<Source> sources;
+  for (size_t index = 0; index < merged.parts.size(); ++index) {
+    const LogPart& part = merged.parts[index];
+    Source& source = sources.emplace_back(index, lines_of(part.chunk));
+    source.offset = part.chunk.first_offset();
+    merged.older_is_gone = merged.older_is_gone || source.offset > part.asked;
+    leave_cut_line(part.chunk, source.lines);
+    look_at_next(source);
+  }
+  while (Source* first = first_of(sources, merged.parts, options.settle)) {
+    const LogPart& part = merged.parts[first->part];
+    const LogLine& line = first->lines[first->next++];
+    merged.lines.push_back({&part.node, line});
+    first->offset += line.text.size();
+    look_at_next(*first);
+  }
+  for (const Source& source : sources) {
+    const LogPart& part = merged.parts[source.part];
+    merged.has_more = merged.has_more || source.offset < part.chunk.end;
+    if (part.is_known) merged.next.set(part.node, source.offset);
+  }
+  return merged;
+}
+
+}  // namespace lambent::frontend

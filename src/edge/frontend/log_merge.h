@@ -1,0 +1,79 @@
+// The log of a function that ran on several nodes, as one: what each node gives, merged in order of
+// time, and how far a reader has come at each. Pure; any thread. What nodes send is fuzzed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/domain/function_log.h"
+
+namespace lambent::frontend {
+
+// How far a reader has come at each node: "0" is the beginning of all, "17" the offset on the node
+// that is asked, "a:17,b:0" those of nodes by name.
+class LogCursor {
+ public:
+  LogCursor() = default;
+  // INVALID_ARGUMENT.
+  static Result<LogCursor> parse(std::string_view text);
+
+  uint64_t offset_at(const std::string& node, bool is_own) const;
+  void set(const std::string& node, uint64_t offset) { offsets_[node] = offset; }
+  bool operator==(const LogCursor&) const = default;
+  // An empty name is the only node.
+  std::string text() const;
+
+ private:
+  uint64_t own_ = 0;  // where no node is named
+  std::map<std::string, uint64_t> offsets_;
+};
+
+// What one node has from an offset on.
+struct LogPart {
+  std::string node;      // empty: there is only one
+  bool is_known = true;  // the function
+  LogChunk chunk;
+  Duration now{};      // the node's time when it answered
+  uint64_t asked = 0;  // the offset from which it was to begin; not sent
+};
+
+// As nodes send it to each other: a line of JSON, then the text.
+std::string encode_log_part(const LogPart& part);
+// INVALID_ARGUMENT: what came is none, or its figures do not fit its text.
+Result<LogPart> read_log_part(std::string_view bytes);
+
+struct MergedLine {
+  const std::string* node;  // of a part
+  LogLine line;
+};
+
+// Moved, never copied: its lines point into its parts.
+struct MergedLog {
+  MergedLog() = default;
+  MergedLog(MergedLog&&) = default;
+  MergedLog& operator=(MergedLog&&) = default;
+
+  std::vector<LogPart> parts;  // that the lines are of
+  std::vector<MergedLine> lines;
+  LogCursor next;
+  bool has_more = false;
+  bool older_is_gone = false;  // what was asked for is kept no more
+};
+
+struct LogMergeOptions {
+  // Lines that are younger than this on their node wait: those of other nodes may still come before
+  // them.
+  Duration settle{};
+};
+
+// Each node's lines stay in their order; between nodes the earlier time comes first. A node that
+// has more than it gave bounds what may come of the others. `from` says what was asked for.
+MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeOptions& options);
+
+}  // namespace lambent::frontend

@@ -1,0 +1,127 @@
+#include "edge/frontend/log_reader.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/http/message.h"
+
+namespace lambent::frontend {
+namespace {
+
+// A node that takes longer is named, and the others' lines come without its own.
+constexpr Duration kAnswerTime = seconds(2);
+constexpr size_t kLeastPart = 16 * 1024;
+
+// An answer while nodes are asked. Shared by their answers.
+struct Gathering {
+  LogReader::Question question;
+  std::vector<LogPart> parts;
+  std::vector<std::string> silent;
+  size_t left = 1;
+  std::function<void(Result<LogReader::Answer>)> done;
+};
+
+Error none_has_it(const Gathering& gathering) {
+  const std::string function = "function '" + gathering.question.function.name + "'";
+  if (gathering.silent.empty()) return {ErrorCode::kNotFound, function + " does not exist"};
+  return {ErrorCode::kUnavailable, "no node that answers has " + function + ", and node '" +
+                                       gathering.silent.front() +
+                                       "', which may have it, does not answer; try again later"};
+}
+
+void finish(Gathering& gathering, bool is_alone) {
+  const bool is_known = std::any_of(gathering.parts.begin(), gathering.parts.end(),
+                                    [](const LogPart& part) { return part.is_known; });
+  if (!is_known) return gathering.done(none_has_it(gathering));
+  LogReader::Answer answer;
+  answer.is_alone = is_alone;
+  std::sort(gathering.parts.begin(), gathering.parts.end(),
+            [](const LogPart& a, const LogPart& b) { return a.node < b.node; });
+  for (const LogPart& part : gathering.parts) {
+    if (part.chunk.end > 0) answer.nodes.push_back(part.node);
+  }
+  answer.silent = std::move(gathering.silent);
+  std::sort(answer.silent.begin(), answer.silent.end());
+  answer.log = merge_logs(std::move(gathering.parts), std::move(gathering.question.from),
+                          {.settle = is_alone ? Duration::zero() : gathering.question.settle});
+  gathering.done(std::move(answer));
+}
+
+Result<LogPart> part_in(const Result<http::Response>& answer) {
+  if (!answer.ok()) return answer.error();
+  // 404: of a program that does not know the question.
+  if (answer->status == 200) return read_log_part(answer->body);
+  return Error{ErrorCode::kUnavailable, "it answers " + std::to_string(answer->status)};
+}
+
+}  // namespace
+
+std::string log_part_target(std::string_view tenant, const std::string& function, uint64_t offset,
+                            size_t most) {
+  return "/v1/cluster/log/" + http::percent_encode(std::string(tenant)) + "/" +
+         http::percent_encode(function) + "?offset=" + std::to_string(offset) +
+         "&most=" + std::to_string(most);
+}
+
+LogReader::LogReader(InvocationService& service, loop::EventLoop& loop, LogNodes others)
+    : service_(service), loop_(loop), others_(std::move(others)) {}
+
+bool LogReader::asks_others(const Question& question) const {
+  return others_.nodes != nullptr && !question.only_here && !others_.nodes->peers().empty();
+}
+
+LogPart LogReader::own_part(const Question& question, size_t most) const {
+  LogPart part{.node = {}, .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
+  if (asks_others(question)) part.node = others_.nodes->self();
+  part.asked = question.from.offset_at(part.node, true);
+  auto chunk = service_.read_log(question.function, part.asked, most);
+  part.is_known = chunk.ok();
+  if (chunk.ok()) part.chunk = *std::move(chunk);
+  return part;
+}
+
+void LogReader::read(const Question& question, std::function<void(Result<Answer>)> done) {
+  auto gathering = std::make_shared<Gathering>();
+  gathering->question = question;
+  gathering->done = std::move(done);
+  if (!asks_others(question)) {
+    gathering->parts.push_back(own_part(question, kLogChunk));
+    return finish(*gathering, true);
+  }
+  const auto peers = others_.nodes->peers();
+  const size_t most = std::max(kLeastPart, kLogChunk / (peers.size() + 1));
+  gathering->parts.push_back(own_part(question, most));
+  const auto one_less = [gathering] {
+    if (--gathering->left == 0) finish(*gathering, false);
+  };
+  const std::string tenant = others_.tenant_name(question.function.tenant);
+  const Clock& clock = loop_.clock();
+  const Instant begun = clock.now();
+  for (const http::ForwardService::Peer& peer : peers) {
+    if (!peer.answers) {
+      gathering->silent.push_back(peer.node);
+      continue;
+    }
+    ++gathering->left;
+    const uint64_t offset = question.from.offset_at(peer.node, false);
+    others_.nodes->ask(
+        peer.node, log_part_target(tenant, question.function.name, offset, most), kAnswerTime,
+        [gathering, one_less, node = peer.node, offset, &clock, begun](const auto& answer) {
+          auto part = part_in(answer);
+          if (part.ok()) {
+            part->node = node;
+            part->asked = offset;
+            // As it was when the first was read: later lines of that are not here.
+            part->now -= clock.now() - begun;
+            gathering->parts.push_back(*std::move(part));
+          } else {
+            gathering->silent.push_back(node);
+          }
+          one_less();
+        });
+  }
+  one_less();
+}
+
+}  // namespace lambent::frontend
