@@ -138,6 +138,9 @@ class Body {
     if (const std::string unknown = undeclared_register(statement.text); !unknown.empty()) {
       return error(ErrorCode::kInvalidArgument, unknown + " is not declared");
     }
+    if (name == "bra" || name == "brx") {
+      return error(ErrorCode::kInvalidArgument, "a jump to a label that is not there");
+    }
     if (name == "call") {
       return error(ErrorCode::kInvalidArgument,
                    "a call of what is nowhere defined, or is not supported in host kernels");
@@ -182,6 +185,9 @@ class Body {
   // Tables of labels stand behind a label of their own: `targets: .branchtargets $L1, $L2;`
   void find_targets() {
     const std::vector<Statement>& body = function_.body;
+    for (const Statement& each : body) {
+      if (each.kind == Statement::Kind::kLabel) labels_.insert(each.text);
+    }
     for (size_t i = 0; i + 1 < body.size(); ++i) {
       if (body[i].kind != Statement::Kind::kLabel) continue;
       const std::string& next = body[i + 1].text;
@@ -338,12 +344,17 @@ class Body {
     if (o.name == "exit" && function_.is_entry) return "return;";
     if (o.name == "trap") return "__trap();";
     if (o.name == "bra" && o.operands.size() == 1) {
+      if (!labels_.contains(o.operands[0])) return std::nullopt;
       return "goto " + cxx_name("l_", o.operands[0]) + ";";
     }
     if (o.name == "brx" && o.operands.size() == 2) {
       const auto table = tables_.find(o.operands[1]);
       const auto index = value(o.operands[0]);
-      if (table == tables_.end() || !index) return std::nullopt;
+      if (table == tables_.end() || !index ||
+          !std::all_of(table->second.begin(), table->second.end(),
+                       [&](const auto& each) { return labels_.contains(each); })) {
+        return std::nullopt;
+      }
       std::string code = "switch (" + *index + ") {";
       for (size_t i = 0; i < table->second.size(); ++i) {
         code += " case " + std::to_string(i) + ": goto " + cxx_name("l_", table->second[i]) + ";";
@@ -769,6 +780,7 @@ class Body {
   std::set<std::string> registers_of_predicates_;
   size_t declared_ = 0;  // registers, of those with numbers
   std::map<std::string, std::vector<std::string>> tables_;
+  std::set<std::string> labels_;
   std::set<std::string> specials_;
 };
 

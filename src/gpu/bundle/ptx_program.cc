@@ -72,7 +72,12 @@ Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& mod
   compilation.options.insert(compilation.options.end(),
                              {"-w", "-fno-strict-aliasing", "-ffp-contract=off", optimisation});
   RETURN_IF_ERROR(write_file_atomically(compilation.source, source.text, false));
-  RETURN_IF_ERROR(compile_for_host(compilation));
+  if (const auto compiled = compile_for_host(compilation); !compiled.ok()) {
+    // What was read as PTX is none of the program's faults.
+    Error error = compiled.error();
+    if (error.code == ErrorCode::kInvalidArgument) error.code = ErrorCode::kUnimplemented;
+    return error;
+  }
   ASSIGN_OR_RETURN(std::string module, read_file(compilation.output, kMostPtxBytes));
   std::vector<std::string> names;
   for (const PtxKernel& kernel : source.kernels) {

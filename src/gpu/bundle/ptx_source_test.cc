@@ -98,6 +98,7 @@ TEST(PtxSource, WhatIsNoPtxIsNamedWithItsLine) {
                   "line 7: %p1 is not declared"));
   EXPECT_TRUE(has(message(kernel(".loc 1 2 3\n.loc 1 2 4\ncall.uni nothing, ();\n")),
                   "line 8: a call of what is nowhere defined"));
+  EXPECT_TRUE(has(message(kernel("bra.uni $away;\n")), "line 6: a jump to a label that is not"));
   EXPECT_TRUE(has(message(std::string(kHead) + "\n\n.visible .entry (\n"), "line 6"));
   EXPECT_TRUE(has(message("\n"), ".version"));
 }
