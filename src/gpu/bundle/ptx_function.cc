@@ -597,12 +597,12 @@ class Body {
     const auto source = address(from, o.operands[1]), target = address(o, o.operands[0]);
     static const std::set<std::string> kSizes = {"4", "8", "16"};
     const auto filled = value(o.operands.back());
-    if (!source || !target || !kSizes.contains(o.operands[2]) || !filled ||
+    if (!source || !target || !kSizes.contains(literal(o.operands[2])) || !filled ||
         registers_of_predicates_.contains(o.operands.back())) {
       return std::nullopt;
     }
-    return kCall + "copy_and_fill<" + o.operands[2] + ">(" + *target + ", " + *source + ", " +
-           *filled + ");";
+    return kCall + "copy_and_fill<" + literal(o.operands[2]) + ">(" + *target + ", " + *source +
+           ", " + *filled + ");";
   }
 
   // Of four bytes at a time, and their sum where it says .add.
