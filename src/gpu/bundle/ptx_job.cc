@@ -1,6 +1,5 @@
 #include "gpu/bundle/ptx_job.h"
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,27 +15,15 @@ namespace {
 
 constexpr unsigned kMostOptimisation = 3;
 
-// For the translation, which is this process; each compiler gets its own.
-void bound_process(const ChildLimits& limits) {
-  const auto bound = [](__rlimit_resource resource, rlim_t amount) {
-    const rlimit value = {amount, amount};
-    setrlimit(resource, &value);
-  };
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  bound(RLIMIT_AS, static_cast<rlim_t>(limits.memory.count));
-#endif
-  bound(RLIMIT_CPU, static_cast<rlim_t>(to_seconds(limits.wall_time)) + 1);
-  bound(RLIMIT_CORE, 0);
-  // What the program had open is none of a compiler's business.
-  syscall(SYS_close_range, 3u, ~0u, 0u);
-}
-
 }  // namespace
 
 Result<void> run_ptx_job(const PtxJob& job) {
   HostCompilation compilation;
   compilation.limits.wall_time = seconds(cuda_abi::kPtxJobMost_s);
-  bound_process(compilation.limits);
+  // The translation is this process; each compiler gets limits of its own.
+  bound_this_process(compilation.limits);
+  // What the program had open is none of a compiler's business.
+  syscall(SYS_close_range, 3u, ~0u, 0u);
   std::vector<std::string> modules;
   size_t bytes = 0;
   std::error_code none;
