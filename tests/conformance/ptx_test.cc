@@ -164,8 +164,9 @@ class PtxInPeers : public testing::Test {
     setenv("CUDA_CACHE_PATH", (folder + "/cache").c_str(), 1);
   }
   void TearDown() override {
-    for (const char* each : {"CUDA_CACHE_PATH", "EMULATED_CUDA_PTX_COMPILER", "CUDA_CACHE_DISABLE",
-                             "CUDA_DISABLE_PTX_JIT", "CONFORMANCE_PTX_VALUE"}) {
+    for (const char* each :
+         {"CUDA_CACHE_PATH", "EMULATED_CUDA_PTX_COMPILER", "CUDA_CACHE_DISABLE",
+          "CUDA_DISABLE_PTX_JIT", "CONFORMANCE_PTX_VALUE", "EMULATED_CUDA_HOST_COMPILER"}) {
       unsetenv(each);
     }
     if (!folder.empty()) std::filesystem::remove_all(folder);
@@ -220,6 +221,10 @@ TEST_F(PtxInPeers, EachContentIsCompiledOnceForAllProcesses) {
 TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
   setenv("EMULATED_CUDA_PTX_COMPILER", "/no/such/program", 1);
   EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  unsetenv("EMULATED_CUDA_PTX_COMPILER");
+  setenv("EMULATED_CUDA_HOST_COMPILER", "/no/such/compiler", 1);
+  EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  unsetenv("EMULATED_CUDA_HOST_COMPILER");
   for (const char* broken : {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero",
                              "echo 'ptx: made'", "echo 'ptx: nonsense'"}) {
     use_compiler(broken);
