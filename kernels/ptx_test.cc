@@ -79,5 +79,38 @@ TEST_P(HostPtx, IntegersAreThoseOfTheirTypes) {
   EXPECT_EQ(out.negative, -2147483648ll);
 }
 
+struct Pairs {
+  unsigned half, brain, greater, less;
+  float number, no_number;
+  unsigned short equal, above;
+  unsigned apart, sum, elected;
+};
+
+TEST_P(HostPtx, PairsAreCalculatedByTheirHalves) {
+  const HostModule module = open("ptx");
+  Pairs out = {};
+  run_kernel(module.kernel("pairs"), kOne, kOne, &out);
+  EXPECT_EQ(out.half, 0x3e00c000u);  // 1.5 in the higher half, -2 in the lower
+  EXPECT_EQ(out.brain, 0xc0003fc0u);
+  EXPECT_EQ(out.greater, 0x3e003e00u);
+  EXPECT_EQ(out.less, 0xc000c000u);
+  EXPECT_EQ(out.number, 1.5f);
+  EXPECT_TRUE(std::isnan(out.no_number));
+  EXPECT_EQ(out.equal, 0x3c00);
+  EXPECT_EQ(out.above, 0);
+  EXPECT_EQ(out.apart, 0x01fe0202u);
+  EXPECT_EQ(out.sum, 100u + 1 + 2 + 2 + 2);
+  EXPECT_EQ(out.elected, 0u);
+}
+
+TEST_P(HostPtx, CopiesBesideTheThreadAreMade) {
+  const HostModule module = open("ptx");
+  unsigned in[5] = {1, 2, 3, 4, 5};
+  alignas(16) unsigned out[6] = {9, 9, 9, 9, 9, 9};
+  run_kernel(module.kernel("copies"), kOne, kOne, &out[0], &in[0]);
+  const unsigned expected[6] = {2, 3, 4, 5, 1, 0};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(out[i], expected[i]) << i;
+}
+
 }  // namespace
 }  // namespace lambent

@@ -1,5 +1,6 @@
-// lambent-bundle: builds kernel bundles and shows what is in them. Its two hidden verbs, inspect
-// and compile-device, are the child processes of `build`: they load foreign code and may crash.
+// lambent-bundle: builds kernel bundles and shows what is in them. Of its hidden verbs inspect and
+// compile-device are the child processes of `build`, and compile-ptx that of the emulated driver:
+// they read foreign code and may crash.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include "gpu/bundle/device_compiler.h"
 #include "gpu/bundle/inspection.h"
 #include "gpu/bundle/program_kernels.h"
+#include "gpu/bundle/ptx_job.h"
+#include "gpu/cuda_abi/ptx_job.h"
 
 namespace {
 
@@ -51,7 +54,8 @@ Result<void> compile_device(const lambent::bundle::DeviceCompilation& compilatio
                             const std::string& cubin, const std::string& ptx) {
   ASSIGN_OR_RETURN(const auto code, compile_for_device(compilation));
   RETURN_IF_ERROR(lambent::write_file_atomically(cubin, code.cubin, false));
-  RETURN_IF_ERROR(lambent::write_file_atomically(ptx, code.ptx, false));
+  const std::string text = std::string(lambent::cuda_abi::kPtxOfBundle) + code.ptx;
+  RETURN_IF_ERROR(lambent::write_file_atomically(ptx, text, false));
   for (const auto& lowered : code.lowered) std::cout << lowered << "\n";
   return {};
 }
@@ -104,6 +108,7 @@ struct Arguments {
   std::string module;
   lambent::bundle::DeviceCompilation device;
   std::string cubin, ptx;
+  lambent::bundle::PtxJob job;
 };
 
 CLI::App* add_build(CLI::App& app, Arguments& arguments) {
@@ -184,6 +189,15 @@ CLI::App* add_compile_device(CLI::App& app, Arguments& arguments) {
   return compile;
 }
 
+CLI::App* add_compile_ptx(CLI::App& app, Arguments& arguments) {
+  auto* compile = app.add_subcommand("compile-ptx", "")->group("");
+  compile->add_option("FOLDER", arguments.job.folder)->required();
+  compile->add_option("--include", arguments.job.include_folder);
+  compile->add_option("--host-compiler", arguments.job.compiler);
+  compile->add_option("--optimisation", arguments.job.optimisation);
+  return compile;
+}
+
 // Each does what a verb asks for, and returns the exit code.
 int run_build(const Arguments& arguments) {
   const auto built = build_bundle(arguments.build);
@@ -219,6 +233,12 @@ int run_compile_device(const Arguments& arguments) {
   return compiled.ok() ? 0 : fail(compiled.error(), false);
 }
 
+int run_compile_ptx(const Arguments& arguments) {
+  const auto outcome = run_ptx_job(arguments.job);
+  std::fputs(lambent::bundle::answer_of(outcome).c_str(), stdout);
+  return outcome.ok() ? 0 : exit_code_of(outcome.error().code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -233,6 +253,7 @@ int main(int argc, char** argv) {
   arguments.build.include_folder =
       (self.parent_path().parent_path() / "share/lambent/include").string();
   arguments.program.compilation.include_folder = arguments.build.include_folder;
+  arguments.job.include_folder = arguments.build.include_folder;
   const char* path = std::getenv("PATH");
   arguments.program.toolkit_headers = toolkit_headers(path != nullptr ? path : "");
   const std::pair<CLI::App*, int (*)(const Arguments&)> verbs[] = {
@@ -240,7 +261,8 @@ int main(int argc, char** argv) {
       {add_host(app, arguments), run_host},
       {add_show(app, arguments), run_show},
       {add_inspect(app, arguments), run_inspect},
-      {add_compile_device(app, arguments), run_compile_device}};
+      {add_compile_device(app, arguments), run_compile_device},
+      {add_compile_ptx(app, arguments), run_compile_ptx}};
 
   if (const auto exit_code = lambent::bin::parse(app, argc, argv)) return *exit_code;
   for (const auto& [verb, run] : verbs) {

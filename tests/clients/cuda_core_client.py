@@ -105,9 +105,9 @@ class Client:
         buffer.close(self.stream)
 
     def refusals(self):
-        """What must fail fails with a code: code for a GPU alone, managed pools, and what asks NVIDIA's own runtime."""
+        """What must fail fails with a code: a kernel that is not there, managed pools, and what asks NVIDIA's own runtime."""
         ptx = b".version 8.0\n.target sm_90\n.address_size 64\n"
-        for call, code in ((lambda: ObjectCode.from_ptx(ptx).get_kernel("nothing"), "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        for call, code in ((lambda: ObjectCode.from_ptx(ptx).get_kernel("nothing"), "CUDA_ERROR_NOT_FOUND"),
                            (ManagedMemoryResource, "CUDA_ERROR_NOT_SUPPORTED"),
                            (lambda: self.device.pci_bus_id, "cudaError")):
             try:

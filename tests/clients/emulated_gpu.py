@@ -20,7 +20,8 @@ class EmulatedGpu:
         self.folder = tempfile.TemporaryDirectory()
         self.environment = dict(os.environ, LD_LIBRARY_PATH=str(PREFIX / "lib/emulated"),
                                 EMULATED_CUDA_NODE=os.path.join(self.folder.name, "gpu.node"),
-                                EMULATED_CUDA_CONFIG=self.configuration)
+                                EMULATED_CUDA_CONFIG=self.configuration,
+                                CUDA_CACHE_PATH=os.path.join(self.folder.name, "cache"))
         return self
 
     def __exit__(self, *_):

@@ -1,4 +1,6 @@
 // Libraries, linking, damaged images, and host code that stands behind images of GPU code.
+#include <elf.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -192,7 +194,11 @@ TEST_F(Images, GpuCodeWithoutHostCodeIsRefusedWithAdvice) {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   CUmodule module = nullptr;
-  EXPECT_EQ(cu.module_load_data_ex(&module, ".version 8.0", 2, options, values),
+  Elf64_Ehdr cubin{};
+  std::memcpy(cubin.e_ident, ELFMAG, SELFMAG);
+  cubin.e_ident[EI_CLASS] = ELFCLASS64;
+  cubin.e_machine = 190;  // NVIDIA's
+  EXPECT_EQ(cu.module_load_data_ex(&module, &cubin, 2, options, values),
             CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_NE(std::strstr(log, "lambent-bundle host"), nullptr) << log;
   EXPECT_EQ(reinterpret_cast<size_t>(values[1]), std::strlen(log));

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "conformance/fixture.h"
+#include "conformance/ptx.h"
 
 namespace lambent::conformance {
 
@@ -44,6 +46,35 @@ int hold(bool with_child) {
 }
 
 // Runs a kernel of an image that holds nothing but GPU code.
+// Loads a module of PTX on two threads at a time and runs its kernel; the result is how that went.
+int run_ptx() {
+  Driver& cu = driver();
+  CUcontext context;
+  if (CUresult result = cu.ctx_create_v2(&context, 0, 0)) return result;
+  const int value = std::atoi(std::getenv("CONFORMANCE_PTX_VALUE"));
+  const std::string text = ptx_storing("store", value);
+  CUmodule modules[2] = {};
+  CUresult results[2] = {};
+  const auto load = [&](int number) {
+    cu.ctx_set_current(context);
+    results[number] = cu.module_load_data(&modules[number], text.c_str());
+  };
+  std::thread other(load, 1);
+  load(0);
+  other.join();
+  if (results[0] != CUDA_SUCCESS || results[1] != CUDA_SUCCESS) return results[0];
+  CUfunction function;
+  CUdeviceptr out;
+  int stored = 0;
+  void* parameters[] = {&out};
+  const bool ran = cu.module_get_function(&function, modules[1], "store") == CUDA_SUCCESS &&
+                   cu.mem_alloc(&out, 4) == CUDA_SUCCESS &&
+                   cu.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) ==
+                       CUDA_SUCCESS &&
+                   cu.memcpy_d_to_h(&stored, out, 4) == CUDA_SUCCESS;
+  return ran && (stored == value || driver().model_mode) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
 int run_gpu_image() {
   Driver& cu = driver();
   CUcontext context;
@@ -275,6 +306,7 @@ int play(const std::string& role) {
   if (role == "checkpoint") return play_checkpoint();
   if (role.starts_with("node_")) return play_node(role);
   if (role == "gpu_image") return run_gpu_image();
+  if (role == "ptx") return run_ptx();
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();

@@ -9,6 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;
   const auto made = bundle::source_of_ptx({std::string(reinterpret_cast<const char*>(data), size)});
-  CHECK(!made.ok() || !made->kernels.empty(), "a source has kernels");
+  CHECK(!made.ok() || !made->text.empty(), "a source has a text");
+  CHECK(made.ok() || !made.error().message.empty(), "a refusal says why");
   return 0;
 }

@@ -378,5 +378,59 @@ class HostileKernelTest(GpuTest):
         self.assert_memory_comes_back_to(self.before)
 
 
+MADE_WHILE_RUNNING = r'''
+import ctypes
+import lambent_cuda as cuda
+
+device = cuda.Device()
+PTX = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry store(.param .u64 out, .param .u32 value)
+{
+.reg .b64 %rd<4>;
+.reg .b32 %r<4>;
+ld.param.u64 %rd1, [out];
+ld.param.u32 %r1, [value];
+mov.u32 %r2, %tid.x;
+mad.lo.s32 %r3, %r2, FACTOR, %r1;
+mul.wide.u32 %rd2, %r2, 4;
+add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r3;
+ret;
+}
+"""
+
+def handler(event, context):
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    text = PTX.replace("FACTOR", str(event["factor"])).encode()
+    device.driver.call("cuModuleLoadData", ctypes.byref(module), text)
+    device.driver.call("cuModuleGetFunction", ctypes.byref(function), module, b"store")
+    memory = device.buffer(4 * 32)
+    arguments = [memory.pointer, ctypes.c_uint32(event["value"])]
+    pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(each) for each in arguments])
+    one, threads = ctypes.c_uint(1), ctypes.c_uint(32)
+    device.driver.call("cuLaunchKernel", function, one, one, one, threads, one, one, ctypes.c_uint(0), None, pointers, None)
+    device.synchronize()
+    return list(memoryview(memory.bytes()).cast("I"))
+'''
+
+
+class PtxTest(GpuTest):
+    """PTX that a function makes is compiled in its sandbox, or in that of its executor, with the host's compiler."""
+
+    def test_kernels_that_a_function_makes_run_in_its_sandbox(self):
+        for runtime in ("own", "shared"):
+            with self.subTest(runtime=runtime):
+                name = "maker-" + runtime
+                tags = {"lambent:gpu-runtime": "shared"} if runtime == "shared" else None
+                self.create_gpu(name, MADE_WHILE_RUNNING, tags=tags, memory=1024, timeout=120)
+                for factor, value in ((3, 5), (3, 7), (4, 5)):
+                    found = self.assert_works(self.worker.invoke(name, {"factor": factor, "value": value}))
+                    self.assertEqual(found, [i * factor + value for i in range(32)])
+                broken = self.worker.invoke(name, {"factor": "%nothing", "value": 1})
+                self.assert_function_error(broken, "CudaError", "CUDA_ERROR_INVALID_PTX")
+
+
 if __name__ == "__main__":
     unittest.main()

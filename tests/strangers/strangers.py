@@ -24,7 +24,7 @@ MOVE_EVERY_MS = 2
 MOST_OF_A_LINE = 190
 # What many programs say, in fewer words.
 SHORTER = (
-    (r'.*module holds no code for this device.*', "its PTX has no host code: it is made while the program runs"),
+    (r'.*module holds no code for this device.*', "code of a GPU, made while the program runs"),
     (r'.*cuGetExportTable.*', "a library over NVIDIA's runtime"),
     (r'.*(?:CUBLAS|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS.*|.*CUFFT_INTERNAL_ERROR.*|.*!!!! CUBLAS init.*', "a library over NVIDIA's runtime"),
     (r'^lambent-bundle: ', ""),

@@ -14,10 +14,11 @@ if [ "${1:-}" = --all ]; then
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-# Ray and moto are large: without them tests/clients/test_ray.py and a part of test_model_store.py are skipped, and say so.
-ray=()
-[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || ray=(tests/clients/ray-requirements.txt tests/clients/moto-requirements.txt)
-clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${ray[@]+"${ray[@]}"})
+# Ray, moto and numba-cuda with NVRTC are large: without them tests/clients/test_ray.py, test_numba.py, test_nvrtc.py and a part of test_model_store.py are
+# skipped, and say so.
+large=()
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || large=(tests/clients/ray-requirements.txt tests/clients/moto-requirements.txt tests/clients/numba-requirements.txt)
+clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${large[@]+"${large[@]}"})
 [ ${#choice[@]} -gt 0 ] || clients+=(tests/browser/requirements.txt)
 if has_nvcc; then
   python_packages "${clients[@]}"

@@ -17,6 +17,9 @@ PROGRAMS = {name: name for name in (
 LIBRARIES = {
     "lib/emulated/libcuda.so.1": "emulated_cuda_driver",
     "lib/emulated/libnvidia-ml.so.1": "emulated_cuda_nvml",
+    "lib/emulated/linker/ptx_for_cubins.so": "emulated_cuda_ptx_for_cubins",
+    "lib/emulated/linker/libnvJitLink.so.12": "emulated_cuda_no_linker_12",
+    "lib/emulated/linker/libnvJitLink.so.13": "emulated_cuda_no_linker_13",
     "lib/emulated_runtime/libcudart.so.13": "emulated_cuda_runtime",
     "lib/forward/libcuda.so.1": "lambent_forward_client",
     "lib/shim/liblambent_shim.so": "lambent_shim",

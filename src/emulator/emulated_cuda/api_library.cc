@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "emulator/emulated_cuda/api.h"
-#include "emulator/emulated_cuda/jit_options.h"
 #include "emulator/emulated_cuda/kernel_attributes.h"
+#include "emulator/emulated_cuda/ptx_image.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -51,11 +51,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* data, CUjit_option* j
   if (CUresult result = jit.read(jit_count, jit_options, jit_values)) return result;
   if (CUresult result = check_options(count, options)) return result;
   Image image;
-  std::string reason;
-  if (CUresult result = read_image(*process, data, 0, &image, &reason)) {
-    jit.write_error(reason);
-    return result;
-  }
+  if (CUresult result = read_image(*process, data, jit, &image)) return result;
   return add_library(*process, std::move(image), library);
 }
 

@@ -1,5 +1,5 @@
-// Linking. There is no GPU code to link here: what is linked stands for the program's side modules,
-// or is the one host module that was given.
+// Linking. Modules of PTX are compiled for the host as one; other GPU code cannot be linked here:
+// it stands for the program's side modules. Or there is the one host module that was given.
 #include <elf.h>
 
 #include <cstring>
@@ -8,18 +8,21 @@
 
 #include "core/base/mutex.h"
 #include "emulator/emulated_cuda/api.h"
-#include "emulator/emulated_cuda/jit_options.h"
+#include "emulator/emulated_cuda/ptx_compiler.h"
+#include "emulator/emulated_cuda/ptx_image.h"
 
 using namespace lambent::emulated_cuda;
 
 namespace {
 
 constexpr uint16_t kCudaMachine = 190;
+constexpr std::string_view kArchive = "!<arch>\n";
 
 struct Link {
   JitOptions jit;
   lambent::Mutex mutex;
   bool any_input GUARDED_BY(mutex) = false;
+  std::vector<std::string> ptx GUARDED_BY(mutex);   // modules that have no host code yet
   std::vector<char> host_module GUARDED_BY(mutex);  // empty: GPU code only
   std::vector<char> result GUARDED_BY(mutex);       // kept for the caller
 };
@@ -45,24 +48,37 @@ std::vector<char> stand_in_for_gpu_code() {
   return bytes;
 }
 
+CUresult refuse_mixture() {
+  log_refusal("cuLinkAddData", "host modules are linked by their compiler; give one");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult add_input(Process& process, Link& link, CUjitInputType type, const char* data,
                    size_t bytes) {
   if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || !data) return CUDA_ERROR_INVALID_VALUE;
   std::vector<char> input(data, data + bytes);
   if (input.size() < 64) input.resize(64);  // text may be shorter than any header
-  Image image;
-  std::string reason;
   const lambent::MutexLock lock(link.mutex);
-  if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
-    link.jit.write_error(reason);
-    return result;
+  // A library of GPU code adds nothing: what PTX calls of it will be missed by name.
+  const bool is_archive = std::string_view(input.data(), input.size()).starts_with(kArchive);
+  if (type == CU_JIT_INPUT_LIBRARY && is_archive) return CUDA_SUCCESS;
+  const ImageKind kind = image_kind(input.data());
+  if (kind == ImageKind::kPtx) {
+    std::string text = ptx_text(input.data(), input.size());
+    if (side_modules_of(process, data, ptx_kernels(text)).empty()) {
+      link.ptx.push_back(std::move(text));
+    }
+  } else {
+    Image image;
+    std::string reason;
+    if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
+      link.jit.write_error(reason);
+      return result;
+    }
   }
   link.any_input = true;
-  if (image_kind(input.data()) != ImageKind::kHostElf) return CUDA_SUCCESS;
-  if (!link.host_module.empty()) {
-    log_refusal("cuLinkAddData", "host modules are linked by their compiler; give one");
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (kind != ImageKind::kHostElf) return CUDA_SUCCESS;
+  if (!link.host_module.empty()) return refuse_mixture();
   link.host_module = std::move(input);
   return CUDA_SUCCESS;
 }
@@ -110,6 +126,15 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   if (!image) return CUDA_ERROR_INVALID_VALUE;
   const lambent::MutexLock lock(link->mutex);
   if (!link->any_input) return CUDA_ERROR_INVALID_VALUE;
+  if (link->result.empty() && !link->ptx.empty()) {
+    if (!link->host_module.empty()) return refuse_mixture();
+    Image compiled;
+    std::string reason;
+    const CUresult result = compile_image(link->ptx, link->jit, &compiled, &reason);
+    tell(link->jit, result, reason);
+    if (result != CUDA_SUCCESS) return result;
+    link->result = compiled[0]->bytes();
+  }
   if (link->result.empty()) {
     link->result = link->host_module.empty() ? stand_in_for_gpu_code() : link->host_module;
   }

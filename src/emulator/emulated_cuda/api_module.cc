@@ -1,6 +1,6 @@
 // Modules: images loaded into a context, their functions and variables.
 #include "emulator/emulated_cuda/api.h"
-#include "emulator/emulated_cuda/jit_options.h"
+#include "emulator/emulated_cuda/ptx_image.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -23,11 +23,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* data, unsigned int cou
   JitOptions jit;
   if (CUresult result = jit.read(count, options, values)) return result;
   Image image;
-  std::string reason;
-  if (CUresult result = read_image(*process, data, 0, &image, &reason)) {
-    jit.write_error(reason);
-    return result;
-  }
+  if (CUresult result = read_image(*process, data, jit, &image)) return result;
   return load_into_context(*process, *context, std::move(image), module);
 }
 

@@ -64,10 +64,12 @@ std::string fresh_path(int fd) {
 
 ImageKind image_kind(const void* image) {
   const auto* bytes = static_cast<const unsigned char*>(image);
-  if (bytes[0] == '.' || (bytes[0] == '/' && bytes[1] == '/') || bytes[0] == '\n') {
+  if (bytes[0] == 0) return ImageKind::kUnknown;
+  // PTX is text; it may begin with space or a comment.
+  if (bytes[0] == '.' || std::strchr(" \t\r\n", bytes[0]) ||
+      (bytes[0] == '/' && (bytes[1] == '/' || bytes[1] == '*'))) {
     return ImageKind::kPtx;
   }
-  if (bytes[0] == 0) return ImageKind::kUnknown;
   uint32_t magic;
   std::memcpy(&magic, bytes, sizeof magic);
   if (magic == kFatBinaryWrapperMagic) return ImageKind::kFatBinaryWrapper;

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "emulator/emulated_cuda/process.h"
+#include "emulator/emulated_cuda/ptx_compiler.h"
+#include "emulator/emulated_cuda/ptx_image.h"
 
 namespace lambent::emulated_cuda {
 
@@ -17,8 +19,6 @@ const char* name_of(ImageKind kind) {
   switch (kind) {
     case ImageKind::kCubin:
       return "module image (cubin)";
-    case ImageKind::kPtx:
-      return "module image (PTX)";
     default:
       return "module image (fat binary)";
   }
@@ -77,6 +77,11 @@ CUresult read_image(Process& process, const void* image, size_t available, Image
   *reason = "this is no module image";
   if (available != 0 && available < 64) return CUDA_ERROR_INVALID_IMAGE;
   ImageKind kind = image_kind(image);
+  if (kind == ImageKind::kPtx) {
+    const std::string text = ptx_text(image, available);
+    *out = side_modules_of(process, image, ptx_kernels(text));
+    return out->empty() ? compile_image({text}, JitOptions(), out, reason) : CUDA_SUCCESS;
+  }
   if (kind == ImageKind::kUnknown) return CUDA_ERROR_INVALID_IMAGE;
   if (kind != ImageKind::kHostElf) return side_modules(process, image, kind, out, reason);
   size_t bytes = elf_image_bytes(image);

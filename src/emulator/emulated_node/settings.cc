@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include "emulator/emulated_node/code_settings.h"
 
 namespace lambent::emulated_node {
 
@@ -21,6 +24,9 @@ std::string content_of(const std::string& path) {
   content << file.rdbuf();
   return file ? content.str() : "unreadable: " + path;
 }
+
+constexpr uint64_t kCacheBytes = uint64_t{128} << 20;
+constexpr uint64_t kMostCacheBytes = uint64_t{4} << 30;  // as NVIDIA's driver has it
 }  // namespace
 
 Settings read_settings() {
@@ -43,6 +49,27 @@ Settings read_settings() {
   settings.mps_memory_limit = text("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "");
   settings.mps_priority = text("CUDA_MPS_CLIENT_PRIORITY", "");
   settings.log_path = text("EMULATED_CUDA_LOG", "");
+  return settings;
+}
+
+CodeSettings read_code_settings() {
+  CodeSettings settings;
+  settings.ptx_compiler = text("EMULATED_CUDA_PTX_COMPILER", "");
+  settings.host_compiler = text("EMULATED_CUDA_HOST_COMPILER", "");
+  settings.is_disabled = text("CUDA_DISABLE_PTX_JIT", "0") == "1";
+  settings.search_path = text("PATH", "/usr/local/bin:/usr/bin:/bin");
+  settings.temporary = text("TMPDIR", "/tmp");
+  // NVIDIA's names for the cache of what was compiled; its place is beside the node by default.
+  if (text("CUDA_CACHE_DISABLE", "0") != "1") {
+    const std::string folder = text("CUDA_CACHE_PATH", "");
+    settings.cache = folder.empty() ? "/tmp/emulated-cuda-" + std::to_string(getuid()) + ".cache"
+                                    : folder + "/emulated-cuda";
+  }
+  char* end = nullptr;
+  const std::string bytes = text("CUDA_CACHE_MAXSIZE", "");
+  const uint64_t most = std::strtoull(bytes.c_str(), &end, 10);
+  settings.cache_bytes =
+      bytes.empty() || *end != '\0' ? kCacheBytes : std::min(most, kMostCacheBytes);
   return settings;
 }
 

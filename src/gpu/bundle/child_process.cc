@@ -44,12 +44,7 @@ void limit(__rlimit_resource resource, rlim_t amount) {
 // Between fork and exec: only calls that are safe after fork.
 [[noreturn]] void become(char* const* arguments, const ChildLimits& limits, int out, int err) {
   setpgid(0, 0);
-#ifndef LAMBENT_SANITIZED  // a sanitizer reserves terabytes of addresses
-  limit(RLIMIT_AS, static_cast<rlim_t>(limits.memory.count));
-#endif
-  limit(RLIMIT_CPU, static_cast<rlim_t>(to_seconds(limits.wall_time)) + 1);
-  limit(RLIMIT_FSIZE, static_cast<rlim_t>(limits.file_size.count));
-  limit(RLIMIT_CORE, 0);
+  bound_this_process(limits);
   const int none = open("/dev/null", O_RDONLY);
   dup2(none, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
@@ -98,6 +93,15 @@ bool reap(pid_t child, const Clock& clock, Instant end, int& status) {
 }
 
 }  // namespace
+
+void bound_this_process(const ChildLimits& limits) {
+#ifndef LAMBENT_SANITIZED  // a sanitizer reserves terabytes of addresses
+  limit(RLIMIT_AS, static_cast<rlim_t>(limits.memory.count));
+#endif
+  limit(RLIMIT_CPU, static_cast<rlim_t>(to_seconds(limits.wall_time)) + 1);
+  limit(RLIMIT_FSIZE, static_cast<rlim_t>(limits.file_size.count));
+  limit(RLIMIT_CORE, 0);
+}
 
 Result<ChildOutcome> run_child(const std::vector<std::string>& command, const ChildLimits& limits) {
   CHECK(!command.empty(), "a command has a program");

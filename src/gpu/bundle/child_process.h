@@ -25,6 +25,9 @@ struct ChildOutcome {
   std::string standard_error;
 };
 
+// Sets those limits that the system enforces, for good; calls nothing that is unsafe after a fork.
+void bound_this_process(const ChildLimits& limits);
+
 // The program is looked up in PATH. UNAVAILABLE if it cannot be started; a program that fails is
 // not an error of this function. On a time-out its whole process group is killed.
 Result<ChildOutcome> run_child(const std::vector<std::string>& command, const ChildLimits& limits);

@@ -85,7 +85,7 @@ Result<void> write_static_shared(const HostCompilation& c,
   ASSIGN_OR_RETURN(std::string module, read_file(c.output, kMostModuleBytes));
   ASSIGN_OR_RETURN(const std::string source, read_file(c.source, kMostModuleBytes));
   ASSIGN_OR_RETURN(const auto kernels, symbols_with_prefix(module, kKernelPrefix));
-  if (kernels.empty()) {
+  if (kernels.empty() && !c.may_lack_kernels) {
     return Error{ErrorCode::kInvalidArgument,
                  c.source + " registers no kernel: add LAMBENT_KERNEL(name);"};
   }

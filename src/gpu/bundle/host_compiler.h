@@ -20,6 +20,7 @@ struct HostCompilation {
   // AVX2: without it the compiler has no masked stores and cannot vectorise over threads.
   std::string architecture = "x86-64-v3";
   std::vector<std::string> options;  // more of them, for the compiler
+  bool may_lack_kernels = false;     // otherwise a source without any is an error
   ChildLimits limits;
 };
 

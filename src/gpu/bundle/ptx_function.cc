@@ -68,6 +68,7 @@ std::vector<std::string> within(const std::string& braced) {
 
 // Pairs of small floats are compared one by one, which the host does not have.
 bool is_pair(const std::string& type) { return type == "__half2" || type == "__nv_bfloat162"; }
+std::string half_of(const std::string& pair) { return pair.substr(0, pair.size() - 1); }
 
 class Body {
  public:
@@ -100,13 +101,7 @@ class Body {
           break;
         case Statement::Kind::kInstruction: {
           const auto code = statement_code(statement.text);
-          if (!code) {
-            return Error{ErrorCode::kInvalidArgument,
-                         function_.name +
-                             ": the instruction of PTX is not supported in host "
-                             "kernels: " +
-                             statement.text.substr(0, 100)};
-          }
+          if (!code) return refusal(statement);
           text += *code + "\n";
         }
       }
@@ -126,9 +121,73 @@ class Body {
  private:
   using Code = std::optional<std::string>;
 
+  // Why there is no code for a statement: INVALID_ARGUMENT where it is no PTX, UNIMPLEMENTED where
+  // a GPU could do it.
+  Error refusal(const Statement& statement) const {
+    const std::string shown = statement.text.substr(0, 100);
+    const auto error = [&](ErrorCode code, const std::string& what) {
+      return Error{code, "line " + std::to_string(statement.line) + ": " + what + " (in " +
+                             function_.name + "): " + shown};
+    };
+    std::string text = statement.text;
+    if (text.starts_with("@")) text = trimmed(text.substr(std::min(text.find(' '), text.size())));
+    const std::string name = text.substr(0, text.find_first_of(" ."));
+    if (!text.starts_with(".") && !is_instruction(name)) {
+      return error(ErrorCode::kInvalidArgument, "PTX has no such instruction");
+    }
+    if (const std::string unknown = undeclared_register(statement.text); !unknown.empty()) {
+      return error(ErrorCode::kInvalidArgument, unknown + " is not declared");
+    }
+    if (name == "bra" || name == "brx") {
+      return error(ErrorCode::kInvalidArgument, "a jump to a label that is not there");
+    }
+    if (name == "call") {
+      return error(ErrorCode::kInvalidArgument,
+                   "a call of what is nowhere defined, or is not supported in host kernels");
+    }
+    return error(ErrorCode::kUnimplemented,
+                 "the instruction of PTX is not supported in host kernels");
+  }
+
+  // The first word with a percent sign that names nothing; empty if there is none. Special
+  // registers that the host has not are no less PTX.
+  std::string undeclared_register(const std::string& text) const {
+    static const std::set<std::string, std::less<>> kOthers = {"aggr_smem_size",
+                                                               "clock_hi",
+                                                               "clusterid",
+                                                               "cluster_ctaid",
+                                                               "cluster_ctarank",
+                                                               "cluster_nctaid",
+                                                               "cluster_nctarank",
+                                                               "current_graph_exec",
+                                                               "globaltimer_hi",
+                                                               "globaltimer_lo",
+                                                               "gridid",
+                                                               "is_explicit_cluster",
+                                                               "nclusterid",
+                                                               "nwarpid",
+                                                               "reserved_smem_offset_begin",
+                                                               "reserved_smem_offset_cap",
+                                                               "reserved_smem_offset_end",
+                                                               "total_smem_size"};
+    for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
+      size_t end = at + 1;
+      while (end < text.size() && (in_word(text[end]) || text[end] == '$')) ++end;
+      const std::string word = text.substr(at, end - at), name = word.substr(1);
+      const bool is_special = special_registers().contains(name) || kOthers.contains(name) ||
+                              name.starts_with("envreg") || name.starts_with("pm") ||
+                              (end < text.size() && text[end] == '.');
+      if (!is_special && !registers_.contains(word)) return word;
+    }
+    return "";
+  }
+
   // Tables of labels stand behind a label of their own: `targets: .branchtargets $L1, $L2;`
   void find_targets() {
     const std::vector<Statement>& body = function_.body;
+    for (const Statement& each : body) {
+      if (each.kind == Statement::Kind::kLabel) labels_.insert(each.text);
+    }
     for (size_t i = 0; i + 1 < body.size(); ++i) {
       if (body[i].kind != Statement::Kind::kLabel) continue;
       const std::string& next = body[i + 1].text;
@@ -200,6 +259,7 @@ class Body {
     }
     std::vector<std::string> variables;
     for (const std::string& name : names) {
+      if (type->second == "bool") registers_of_predicates_.insert(name);
       registers_[name] = cxx_name("r_", name);
       variables.push_back(registers_[name]);
     }
@@ -272,7 +332,8 @@ class Body {
   Code instruction(const std::string& text) {
     const Operation operation = take_apart(text);
     for (const auto read : {&Body::jump, &Body::memory, &Body::atomic, &Body::meeting, &Body::move,
-                            &Body::conversion, &Body::comparison, &Body::calculation}) {
+                            &Body::conversion, &Body::comparison, &Body::calculation,
+                            &Body::pair_conversion, &Body::copy_beside, &Body::bytes_apart}) {
       if (auto code = (this->*read)(operation)) return code;
     }
     return operation.name == "call" ? call_of(text) : std::nullopt;
@@ -283,12 +344,17 @@ class Body {
     if (o.name == "exit" && function_.is_entry) return "return;";
     if (o.name == "trap") return "__trap();";
     if (o.name == "bra" && o.operands.size() == 1) {
+      if (!labels_.contains(o.operands[0])) return std::nullopt;
       return "goto " + cxx_name("l_", o.operands[0]) + ";";
     }
     if (o.name == "brx" && o.operands.size() == 2) {
       const auto table = tables_.find(o.operands[1]);
       const auto index = value(o.operands[0]);
-      if (table == tables_.end() || !index) return std::nullopt;
+      if (table == tables_.end() || !index ||
+          !std::all_of(table->second.begin(), table->second.end(),
+                       [&](const auto& each) { return labels_.contains(each); })) {
+        return std::nullopt;
+      }
       std::string code = "switch (" + *index + ") {";
       for (size_t i = 0; i < table->second.size(); ++i) {
         code += " case " + std::to_string(i) + ": goto " + cxx_name("l_", table->second[i]) + ";";
@@ -408,6 +474,9 @@ class Body {
     if (o.name == "activemask" && o.operands.size() == 1) {
       return give(o.operands[0], "__activemask(" + std::to_string(++sites_) + ")");
     }
+    if (o.name == "elect" && o.operands.size() == 2) {
+      return two_given(o.operands[0], call("elect", "", o.operands, 1));
+    }
     if (o.name == "bar" || o.name == "barrier") return barrier(o);
     if (o.name == "shfl" && o.operands.size() == 5 && o.has("sync")) {
       for (const char* way : {"up", "down", "bfly", "idx"}) {
@@ -501,9 +570,54 @@ class Body {
     return give(to, call("whole", o.type() + ", " + std::to_string(parts.size()), parts, 0));
   }
 
+  // Two numbers make a pair, the first its higher half.
+  Code pair_conversion(const Operation& o) {
+    if (o.name != "cvt" || o.types.size() != 2 || o.operands.size() != 3) return std::nullopt;
+    if (!is_pair(o.types[0]) || o.types[1] != "float" || o.modifiers.size() != 1) {
+      return std::nullopt;
+    }
+    const std::string mode = o.has("rn") ? "'n'" : o.has("rz") ? "'z'" : "";
+    if (mode.empty()) return std::nullopt;
+    return give(o.operands[0],
+                call("convert_pair", half_of(o.types[0]) + ", " + mode, o.operands, 1));
+  }
+
+  // Copies that a GPU makes beside the thread are made at once here, so there is nothing to wait
+  // for; and kernels of a stream run one after the other.
+  Code copy_beside(const Operation& o) {
+    if (o.name == "griddepcontrol") return "";
+    if (o.name != "cp" || !o.has("async")) return std::nullopt;
+    if (o.has_any({"commit_group", "wait_group", "wait_all"})) return "";
+    if (!is_known_access(o, {"async", "ca", "cg"}) || !o.has_any({"shared", "shared::cta"}) ||
+        !o.has("global") || !o.types.empty() || o.operands.size() < 3 || o.operands.size() > 4) {
+      return std::nullopt;
+    }
+    Operation from = o;
+    std::erase_if(from.modifiers, [](const auto& each) { return each.starts_with("shared"); });
+    const auto source = address(from, o.operands[1]), target = address(o, o.operands[0]);
+    static const std::set<std::string> kSizes = {"4", "8", "16"};
+    const auto filled = value(o.operands.back());
+    if (!source || !target || !kSizes.contains(literal(o.operands[2])) || !filled ||
+        registers_of_predicates_.contains(o.operands.back())) {
+      return std::nullopt;
+    }
+    return kCall + "copy_and_fill<" + literal(o.operands[2]) + ">(" + *target + ", " + *source +
+           ", " + *filled + ");";
+  }
+
+  // Of four bytes at a time, and their sum where it says .add.
+  Code bytes_apart(const Operation& o) {
+    if (o.name != "vabsdiff4" || o.types.size() != 3 || o.operands.size() != 4) {
+      return std::nullopt;
+    }
+    const bool adds = o.modifiers.size() == 1 && o.has("add");
+    if (!adds && !o.modifiers.empty()) return std::nullopt;
+    return give(o.operands[0], call(adds ? "vabsdiff4_add" : "vabsdiff4",
+                                    o.types[1] + ", " + o.types[2], o.operands, 1));
+  }
+
   Code conversion(const Operation& o) {
     if (o.name != "cvt" || o.types.size() != 2 || o.operands.size() != 2) return std::nullopt;
-    // Two numbers make a pair.
     if (is_pair(o.types[0]) || is_pair(o.types[1])) return std::nullopt;
     // Of numbers: how they become whole, or how they are rounded.
     std::string mode = "'n'";
@@ -527,7 +641,7 @@ class Body {
       return std::nullopt;
     }
     const bool is_set = o.name == "set";
-    if (is_pair(o.type()) || (is_set && o.types.front().starts_with("__"))) return std::nullopt;
+    if (is_pair(o.type()) || (is_set && is_pair(o.types.front()))) return std::nullopt;
     if (o.types.size() != (is_set ? 2u : 1u)) return std::nullopt;
     const auto compared =
         call("setp_" + o.modifiers[0] + "_", o.type(), {o.operands[1], o.operands[2]}, 0);
@@ -553,19 +667,21 @@ class Body {
   Code calculation(const Operation& o) {
     if (o.operands.empty() || o.types.empty()) return std::nullopt;
     if (o.type() == "bool") return logic(o);
-    if (is_pair(o.type()) && (o.name == "min" || o.name == "max" || o.name == "abs")) {
-      return std::nullopt;
-    }
     std::string known = o.name, rounding;
     bool within_one = false;
+    const bool is_choice = o.name == "min" || o.name == "max";
+    if (is_pair(o.type()) && o.name == "abs") return std::nullopt;
     for (const std::string& each : o.modifiers) {
       if (each == "rz" || each == "rm" || each == "rp")
         rounding = each;
       else if (each == "sat")
         within_one = true;
+      else if (is_choice && each == "NaN")
+        known += "_nan";
       else if (!is_idle(each))
         known += "." + each;
     }
+    if (is_choice && (known != o.name || is_pair(o.type()))) return choice(o, known);
     const auto found = calculations().find(known);
     if (found == calculations().end() || found->second + 1 != o.operands.size()) {
       return std::nullopt;
@@ -585,6 +701,16 @@ class Body {
       *result = kCall + "saturated(" + *result + ")";
     }
     return give(o.operands[0], result);
+  }
+
+  // The lesser or greater, of each half of a pair; with _nan what is no number wins.
+  Code choice(const Operation& o, const std::string& name) {
+    if (o.operands.size() != 3 || o.types.size() != 1 ||
+        (name != o.name && name != o.name + "_nan")) {
+      return std::nullopt;
+    }
+    if (!is_pair(o.type())) return give(o.operands[0], call(name + "_", o.type(), o.operands, 1));
+    return give(o.operands[0], call(name + "_of_halves", half_of(o.type()), o.operands, 1));
   }
 
   // Predicates are of one bit.
@@ -651,8 +777,10 @@ class Body {
   unsigned& sites_;
   Symbols own_;  // parameters and local arrays
   std::map<std::string, std::string> registers_;
+  std::set<std::string> registers_of_predicates_;
   size_t declared_ = 0;  // registers, of those with numbers
   std::map<std::string, std::vector<std::string>> tables_;
+  std::set<std::string> labels_;
   std::set<std::string> specials_;
 };
 

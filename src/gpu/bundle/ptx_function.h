@@ -28,7 +28,8 @@ struct FunctionCode {
   std::string text;  // what stands between the braces
 };
 
-// INVALID_ARGUMENT with the instruction for what the host cannot do. `sites` counts the calls of
+// INVALID_ARGUMENT for what is no PTX and UNIMPLEMENTED for what the host cannot do, with the line
+// and the instruction. `sites` counts the calls of
 // activemask in all functions: threads of a warp at the same one are together.
 Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites);
 

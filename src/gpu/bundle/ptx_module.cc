@@ -81,20 +81,43 @@ bool is_directive(std::string_view text, size_t at, std::string_view name) {
   return at + name.size() == text.size() || is_space(text[at + name.size()]);
 }
 
-// The statements between the braces of a function.
-std::vector<Statement> statements_of(std::string_view text) {
+// Numbers of lines, for places that are asked in their order.
+class Lines {
+ public:
+  explicit Lines(std::string_view text, size_t first = 1) : text_(text), line_(first) {}
+
+  size_t of(size_t at) {
+    const size_t end = std::min(at, text_.size());
+    if (end > counted_) {
+      line_ += static_cast<size_t>(std::count(text_.begin() + counted_, text_.begin() + end, '\n'));
+      counted_ = end;
+    }
+    return line_;
+  }
+
+ private:
+  std::string_view text_;
+  size_t counted_ = 0;
+  size_t line_;
+};
+
+// The statements between the braces of a function, which begin in this line.
+std::vector<Statement> statements_of(std::string_view text, size_t first_line) {
   using Kind = Statement::Kind;
   std::vector<Statement> found;
   std::string current;
+  Lines lines(text, first_line);
+  size_t begin = 0;     // of the statement
   bool begins = true;   // nothing but blanks is in `current`
   bool is_name = true;  // nothing but blanks and what a label is made of
   const auto finish = [&](Kind kind) {
-    found.push_back({kind, trimmed(current)});
+    found.push_back({kind, trimmed(current), lines.of(begin)});
     current.clear();
     begins = is_name = true;
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    if (begins) begin = i;
     if (begins && (is_directive(text, i, ".loc") || is_directive(text, i, ".file"))) {
       i = end_of_line(text, i) - 1;
     } else if (begins && (c == '{' || c == '}')) {
@@ -125,6 +148,26 @@ void read_linkage(std::string_view word, Linkage& linkage) {
   if (word == ".extern") linkage = Linkage::kExternal;
 }
 
+// `.maxntid 16, 16, 1` behind a kernel's parameters: how many threads that are; 0: it does not say.
+uint64_t read_most_threads(std::string_view text) {
+  for (const char* name : {".maxntid", ".reqntid"}) {
+    const size_t at = text.find(name);
+    if (at == std::string_view::npos) continue;
+    uint64_t threads = 1;
+    for (size_t next = skip_blanks(text, at + 8); next < text.size();) {
+      const unsigned extent = digits(text, next);
+      if (extent == 0) break;
+      threads *= extent;
+      while (next < text.size() && text[next] >= '0' && text[next] <= '9') ++next;
+      next = skip_blanks(text, next);
+      if (next >= text.size() || text[next] != ',') break;
+      next = skip_blanks(text, next + 1);
+    }
+    return threads;
+  }
+  return 0;
+}
+
 // `.visible .entry name(...) .maxntid 256` or `.func (...) name(...)`.
 Result<Function> read_head(std::string_view head) {
   Function function;
@@ -151,6 +194,7 @@ Result<Function> read_head(std::string_view head) {
   if (at < head.size() && head[at] == '(') {
     ASSIGN_OR_RETURN(function.parameters, parentheses());
   }
+  if (at < head.size()) function.most_threads = read_most_threads(head.substr(at));
   return function;
 }
 
@@ -259,17 +303,22 @@ Result<Parameter> read_declaration(const std::string& text) {
   return found;
 }
 
-Result<void> read_module(std::string_view raw, Module& module) {
-  const std::string whole = without_comments(raw);
-  const std::string_view text = whole;
-  for (size_t at = skip_blanks(text, 0); at < text.size(); at = skip_blanks(text, at)) {
+namespace {
+
+// From `at` on, which is left where it could not be read.
+Result<void> read_from(std::string_view text, size_t& at, Module& module) {
+  Lines lines(text);
+  for (at = skip_blanks(text, at); at < text.size(); at = skip_blanks(text, at)) {
     if (text[at] == ';') {
       ++at;
       continue;
     }
     if (is_line_directive(text, at)) {
       const std::string_view line = text.substr(at, end_of_line(text, at) - at);
-      const size_t target = starts(line, 0, ".target") ? line.find("sm_") : line.npos;
+      const bool is_target = starts(line, 0, ".target");
+      module.has_target = module.has_target || is_target;
+      module.has_version = module.has_version || starts(line, 0, ".version");
+      const size_t target = is_target ? line.find("sm_") : line.npos;
       if (target != line.npos) module.target = std::max(module.target, digits(line, target + 3));
       at += line.size();
       continue;
@@ -289,7 +338,7 @@ Result<void> read_module(std::string_view raw, Module& module) {
       ASSIGN_OR_RETURN(auto function, read_head(text.substr(at, end - at)));
       function.has_body = true;
       function.module = module.modules;
-      function.body = statements_of(text.substr(end + 1, close - end - 2));
+      function.body = statements_of(text.substr(end + 1, close - end - 2), lines.of(end + 1));
       RETURN_IF_ERROR(lift_shared_memory(function, module));
       module.functions.push_back(std::move(function));
       at = close;
@@ -298,14 +347,31 @@ Result<void> read_module(std::string_view raw, Module& module) {
     const size_t semicolon = text.find(';', end);
     if (semicolon == std::string_view::npos) return unreadable(text.substr(at));
     const std::string_view declaration = text.substr(at, semicolon - at);
+    if (!declaration.starts_with(".pragma") && !declaration.starts_with(".alias")) {
+      ASSIGN_OR_RETURN(const bool is_variable, read_variable(declaration, module));
+      if (!is_variable) {
+        ASSIGN_OR_RETURN(auto function, read_head(declaration));
+        function.module = module.modules;
+        module.functions.push_back(std::move(function));
+      }
+    }
     at = semicolon + 1;
-    if (declaration.starts_with(".pragma") || declaration.starts_with(".alias")) continue;
-    ASSIGN_OR_RETURN(const bool is_variable, read_variable(declaration, module));
-    if (is_variable) continue;
-    ASSIGN_OR_RETURN(auto function, read_head(declaration));
-    function.module = module.modules;
-    module.functions.push_back(std::move(function));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_module(std::string_view raw, Module& module) {
+  const std::string whole = without_comments(raw);
+  size_t at = 0;
+  if (const auto read = read_from(whole, at, module); !read.ok()) {
+    return read.error().with_context("line " + std::to_string(Lines(whole).of(at)));
+  }
+  if (!module.has_version || !module.has_target) {
+    return Error{ErrorCode::kInvalidArgument, "a module of PTX says its .version and its .target"};
+  }
+  module.has_version = module.has_target = false;
   ++module.modules;
   return {};
 }

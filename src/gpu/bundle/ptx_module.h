@@ -41,6 +41,7 @@ struct Statement {
   enum class Kind { kInstruction, kLabel, kOpen, kClose };
   Kind kind = Kind::kInstruction;
   std::string text;  // of a label its name
+  size_t line = 0;   // of its module, from 1
 };
 
 struct Function {
@@ -49,19 +50,21 @@ struct Function {
   size_t module = 0;
   bool is_entry = false;
   bool has_body = false;
+  uint64_t most_threads = 0;  // of a block, by .maxntid or .reqntid; 0: it does not say
   std::vector<Parameter> results;
   std::vector<Parameter> parameters;
   std::vector<Statement> body;
 };
 
 struct Module {
-  unsigned target = 0;  // 75 for sm_75; the newest of those read
-  size_t modules = 0;   // that were read
+  bool has_version = false, has_target = false;  // the last that was read
+  unsigned target = 0;                           // 75 for sm_75; the newest of those read
+  size_t modules = 0;                            // that were read
   std::vector<Variable> variables;
   std::vector<Function> functions;
 };
 
-// Adds what `text` holds. INVALID_ARGUMENT, with its beginning, for what cannot be read.
+// Adds what `text` holds. INVALID_ARGUMENT, with its line and beginning, for what cannot be read.
 Result<void> read_module(std::string_view text, Module& module);
 
 // `.align 8 .b8 name[24]`, behind the words that say which kind of variable it is.

@@ -16,6 +16,8 @@ constexpr size_t kMostPtxBytes = 256 * 1024 * 1024;
 // The kernels of one sort by Thrust are some ten thousand instructions.
 constexpr Duration kMostTime = seconds(900);
 
+constexpr uint64_t kMostThreadsOfBlock = 1024;
+
 // What nvcc makes of one file. The options are those that the program itself is compiled with: the
 // names of Thrust's kernels say for which architectures.
 Result<std::string> ptx_of_file(const Program& program, const std::string& file, size_t number) {
@@ -55,20 +57,37 @@ Result<std::vector<std::string>> compile_ptx_kernels(const Program& given) {
                                     : ptx_of_file(program, file, modules.size()));
     modules.push_back(std::move(text));
   }
+  ASSIGN_OR_RETURN(auto names, compile_ptx(modules, program.compilation, "-O2"));
+  if (names.empty()) return Error{ErrorCode::kInvalidArgument, "the PTX has no kernels"};
+  return names;
+}
+
+Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& modules,
+                                             HostCompilation compilation,
+                                             const std::string& optimisation) {
   ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules));
-  HostCompilation compilation = program.compilation;
   compilation.source = compilation.scratch_folder + "/ptx.cc";
+  compilation.may_lack_kernels = true;
   // nvcc has made a sum of a product one instruction where the program allows it.
   compilation.options.insert(compilation.options.end(),
-                             {"-w", "-fno-strict-aliasing", "-ffp-contract=off", "-O2"});
+                             {"-w", "-fno-strict-aliasing", "-ffp-contract=off", optimisation});
   RETURN_IF_ERROR(write_file_atomically(compilation.source, source.text, false));
-  RETURN_IF_ERROR(compile_for_host(compilation));
+  if (const auto compiled = compile_for_host(compilation); !compiled.ok()) {
+    // What was read as PTX is none of the program's faults.
+    Error error = compiled.error();
+    if (error.code == ErrorCode::kInvalidArgument) error.code = ErrorCode::kUnimplemented;
+    return error;
+  }
   ASSIGN_OR_RETURN(std::string module, read_file(compilation.output, kMostPtxBytes));
   std::vector<std::string> names;
   for (const PtxKernel& kernel : source.kernels) {
-    RETURN_IF_ERROR(patch_symbol(module, EMULATED_KERNEL_SYMBOL_PREFIX + kernel.name,
-                                 offsetof(emulated_kernel, static_shared_bytes),
+    const std::string symbol = EMULATED_KERNEL_SYMBOL_PREFIX + kernel.name;
+    RETURN_IF_ERROR(patch_symbol(module, symbol, offsetof(emulated_kernel, static_shared_bytes),
                                  static_cast<uint32_t>(kernel.shared_bytes)));
+    if (kernel.most_threads != 0 && kernel.most_threads < kMostThreadsOfBlock) {
+      RETURN_IF_ERROR(patch_symbol(module, symbol, offsetof(emulated_kernel, max_threads_per_block),
+                                   static_cast<uint32_t>(kernel.most_threads)));
+    }
     names.push_back(kernel.name);
   }
   RETURN_IF_ERROR(write_file_atomically(compilation.output, module, false));

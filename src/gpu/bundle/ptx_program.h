@@ -1,6 +1,6 @@
 // Compiles kernels of PTX for the host: of files of PTX, or of a program that nvcc translates
 // first, as one with Thrust has to. Blocks; runs compilers as child processes. Used by
-// program_kernels.cc.
+// program_kernels.cc, and by ptx_job.cc for PTX that a program makes while it runs.
 #pragma once
 
 #include <string>
@@ -15,7 +15,13 @@ namespace lambent::bundle {
 bool is_ptx(const std::vector<std::string>& files);
 
 // Makes compilation.output and returns the kernels' names, sorted. INVALID_ARGUMENT for what cannot
-// be read or done on the host, UNAVAILABLE where there is no nvcc for files that are no PTX.
+// be read, UNIMPLEMENTED for what cannot be done on the host, UNAVAILABLE where there is no nvcc
+// for files that are no PTX.
 Result<std::vector<std::string>> compile_ptx_kernels(const Program& program);
+
+// The same of modules that are linked as one, of which the linked one may have no kernels.
+Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& modules,
+                                             HostCompilation compilation,
+                                             const std::string& optimisation);
 
 }  // namespace lambent::bundle

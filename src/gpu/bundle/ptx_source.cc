@@ -88,9 +88,6 @@ class SourceOfModules {
                     std::to_string(aligned(static_end_, kSharedAlignment) + kMostSharedBytes) +
                     "];\n";
     for (const Function* function : defined_) RETURN_IF_ERROR(define(*function));
-    if (source_.kernels.empty()) {
-      return Error{ErrorCode::kInvalidArgument, "the PTX has no kernels"};
-    }
     return std::move(source_);
   }
 
@@ -345,7 +342,8 @@ class SourceOfModules {
     const std::string name = cuda_abi::name_in_host_code(function.name);
     source_.text += "LAMBENT_KERNEL_AS(" + name + ", " + names_.at(&function) + ");\n";
     const auto shared = shared_bytes_.find(&function);
-    source_.kernels.push_back({name, shared == shared_bytes_.end() ? common_end_ : shared->second});
+    source_.kernels.push_back({name, shared == shared_bytes_.end() ? common_end_ : shared->second,
+                               function.most_threads});
     return {};
   }
 

@@ -13,6 +13,7 @@ namespace lambent::bundle {
 struct PtxKernel {
   std::string name;
   uint64_t shared_bytes = 0;  // static ones
+  uint64_t most_threads = 0;  // of a block; 0: as many as the device allows
 };
 
 struct PtxSource {
@@ -20,8 +21,8 @@ struct PtxSource {
   std::vector<PtxKernel> kernels;
 };
 
-// Of modules that are linked as one. INVALID_ARGUMENT for what cannot be read, what the host cannot
-// do, and what is declared and nowhere defined.
+// Of modules that are linked as one. INVALID_ARGUMENT for what cannot be read and what is declared
+// and nowhere defined, UNIMPLEMENTED for what the host cannot do.
 Result<PtxSource> source_of_ptx(const std::vector<std::string>& modules);
 
 }  // namespace lambent::bundle

@@ -42,8 +42,12 @@ std::string without_comments(std::string_view text) {
       found += text.substr(i, end - i);
       i = end - 1;
     } else if (starts(text, i, "//") || starts(text, i, "/*")) {
-      i = end_of_comment(text, i) - 1;
+      const size_t end = end_of_comment(text, i);
       found += ' ';
+      // Lines keep their numbers.
+      found.append(static_cast<size_t>(std::count(text.begin() + i, text.begin() + end, '\n')),
+                   '\n');
+      i = end - 1;
     } else {
       found += text[i];
     }
@@ -155,6 +159,38 @@ const std::set<std::string>& special_registers() {
       "ntid.x",      "ntid.y",      "ntid.z",      "ctaid.x",     "ctaid.y",
       "ctaid.z",     "nctaid.x",    "nctaid.y",    "nctaid.z",    "dynamic_smem_size"};
   return kRegisters;
+}
+
+bool is_instruction(const std::string& name) {
+  static const std::set<std::string> kInstructions = {
+      "abs",          "activemask",    "add",       "addc",       "alloca",
+      "and",          "applypriority", "atom",      "bar",        "barrier",
+      "bfe",          "bfi",           "bfind",     "bmsk",       "bra",
+      "brev",         "brkpt",         "brx",       "call",       "clusterlaunchcontrol",
+      "clz",          "cnot",          "copysign",  "cos",        "cp",
+      "createpolicy", "cvt",           "cvta",      "discard",    "div",
+      "dp2a",         "dp4a",          "elect",     "ex2",        "exit",
+      "fence",        "fma",           "fns",       "getctarank", "griddepcontrol",
+      "isspacep",     "istypep",       "ld",        "ldmatrix",   "ldu",
+      "lg2",          "lop3",          "mad",       "mad24",      "madc",
+      "mapa",         "match",         "max",       "mbarrier",   "membar",
+      "min",          "mma",           "mov",       "movmatrix",  "mul",
+      "mul24",        "multimem",      "nanosleep", "neg",        "not",
+      "or",           "pmevent",       "popc",      "prefetch",   "prefetchu",
+      "prmt",         "rcp",           "red",       "redux",      "rem",
+      "ret",          "rsqrt",         "sad",       "selp",       "set",
+      "setmaxnreg",   "setp",          "shf",       "shfl",       "shl",
+      "shr",          "sin",           "slct",      "sqrt",       "st",
+      "stackrestore", "stacksave",     "stmatrix",  "sub",        "subc",
+      "suld",         "suq",           "sured",     "sust",       "szext",
+      "tanh",         "tcgen05",       "tensormap", "testp",      "tex",
+      "tld4",         "trap",          "txq",       "vabsdiff",   "vabsdiff2",
+      "vabsdiff4",    "vadd",          "vadd2",     "vadd4",      "vavrg2",
+      "vavrg4",       "vmad",          "vmax",      "vmax2",      "vmax4",
+      "vmin",         "vmin2",         "vmin4",     "vote",       "vset",
+      "vset2",        "vset4",         "vshl",      "vshr",       "vsub",
+      "vsub2",        "vsub4",         "wgmma",     "wmma",       "xor"};
+  return kInstructions.contains(name);
 }
 
 std::string with_underscores(std::string name) {

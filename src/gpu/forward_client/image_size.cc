@@ -38,11 +38,12 @@ size_t elf_bytes(const Elf64_Ehdr& header) {
 
 Image find_image(const void* image) {
   const auto* bytes = static_cast<const char*>(image);
-  // PTX is text; it may begin with an empty line or a comment.
-  if (bytes[0] == '.' || bytes[0] == '\n' || (bytes[0] == '/' && bytes[1] == '/')) {
+  if (bytes[0] == '\0') return {};
+  // PTX is text; it may begin with space or a comment.
+  if (bytes[0] == '.' || std::strchr(" \t\r\n", bytes[0]) != nullptr ||
+      (bytes[0] == '/' && (bytes[1] == '/' || bytes[1] == '*'))) {
     return {image, std::strlen(bytes), true};
   }
-  if (bytes[0] == '\0') return {};
   uint32_t magic = 0;
   std::memcpy(&magic, bytes, sizeof(magic));
   if (magic == kFatBinaryWrapperMagic) {

@@ -271,6 +271,21 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
   return zygote;
 }
 
+constexpr char kCompilerFolder[] = "/opt/lambent/compiler";
+
+// What the emulated driver runs for PTX that the function makes, and what that reads, of the same
+// installation. The compiler itself is the system's.
+void add_compiler(const std::string& driver_folder, sandbox::LaunchPlan& plan) {
+  const std::string place = "/lib/emulated";
+  if (!driver_folder.ends_with(place)) return;
+  const std::string prefix = driver_folder.substr(0, driver_folder.size() - place.size());
+  for (const std::string part : {"/bin/lambent-bundle", "/share/lambent/include"}) {
+    plan.binds.push_back({prefix + part, kCompilerFolder + part});
+  }
+  plan.environment["EMULATED_CUDA_PTX_COMPILER"] =
+      std::string(kCompilerFolder) + "/bin/lambent-bundle";
+}
+
 }  // namespace
 
 bool moves_memory(const SandboxSetting& setting, const FunctionSpec& spec, DeviceId device,
@@ -317,6 +332,7 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
     add_nodes(gpu, device, plan);
     return driver;
   }
+  add_compiler(gpu.folder, plan);
   plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
   environment["EMULATED_CUDA_NODE"] = kNodeFile;
   environment["EMULATED_CUDA_LAUNCH_MODE"] = modelled ? "model" : "compute";

@@ -12,7 +12,7 @@ SandboxSetting setting() {
   SandboxSetting setting;
   setting.python_folder = "/p";
   setting.shim_folder = "/s";
-  setting.gpu.folder = "/d";
+  setting.gpu.folder = "/prefix/lib/emulated";
   setting.gpu.emulated_node = "/n";
   return setting;
 }
@@ -167,6 +167,10 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
   EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_NE(plan.environment.at("LD_PRELOAD").find("liblambent_shim.so"), std::string::npos);
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  const sandbox::Bind compiler{"/prefix/bin/lambent-bundle",
+                               "/opt/lambent/compiler/bin/lambent-bundle", false};
+  EXPECT_NE(std::ranges::find(plan.binds, compiler), plan.binds.end());
+  EXPECT_EQ(plan.environment.at("EMULATED_CUDA_PTX_COMPILER"), compiler.sandbox_path);
   EXPECT_EQ(plan.limits.file_size, limits::kSandboxFileSize);
   EXPECT_EQ(plan.limits.memory, spec.memory + spec.gpu.memory * 2)
       << "an emulated device's memory counts for the processes that use it";

@@ -153,6 +153,8 @@ template <typename T>
 inline T all_ones(bool holds) {
   if constexpr (std::is_floating_point_v<T>) {
     return holds ? T{1} : T{};
+  } else if constexpr (!std::is_arithmetic_v<T>) {
+    return T(holds ? 1.0f : 0.0f);  // a small float
   } else {
     return holds ? static_cast<T>(~T{}) : T{};
   }
@@ -231,6 +233,67 @@ inline To convert_within(A a) {
   }
 }
 
+// Two numbers as a pair of small floats, the first in the higher half.
+template <typename To, char Mode, typename A, typename B>
+inline uint32_t convert_pair(A high, B low) {
+  const uint32_t above = bits<uint16_t>(convert_number<To, float, Mode>(high));
+  return above << 16 | bits<uint16_t>(convert_number<To, float, Mode>(low));
+}
+
+template <typename T, typename A, typename B>
+inline T min_nan_(A a_, B b_) {
+  const T a = bits<T>(a_), b = bits<T>(b_);
+  return !is_number(a) ? a : !is_number(b) ? b : min_<T>(a, b);
+}
+template <typename T, typename A, typename B>
+inline T max_nan_(A a_, B b_) {
+  const T a = bits<T>(a_), b = bits<T>(b_);
+  return !is_number(a) ? a : !is_number(b) ? b : max_<T>(a, b);
+}
+#define LAMBENT_PTX_OF_HALVES(name)                                                            \
+  template <typename T, typename A, typename B>                                                \
+  inline uint32_t name##_of_halves(A a_, B b_) {                                               \
+    const uint32_t a = bits<uint32_t>(a_), b = bits<uint32_t>(b_);                             \
+    const auto half = [](uint32_t pair, int at) { return static_cast<uint16_t>(pair >> at); }; \
+    const uint32_t high = bits<uint16_t>(name##_<T>(half(a, 16), half(b, 16)));                \
+    return high << 16 | bits<uint16_t>(name##_<T>(half(a, 0), half(b, 0)));                    \
+  }
+LAMBENT_PTX_OF_HALVES(min)
+LAMBENT_PTX_OF_HALVES(max)
+LAMBENT_PTX_OF_HALVES(min_nan)
+LAMBENT_PTX_OF_HALVES(max_nan)
+#undef LAMBENT_PTX_OF_HALVES
+
+// How far the four bytes of a are from those of b, which are of T's and U's kind.
+template <typename T, typename U, typename A, typename B, typename C>
+inline uint32_t vabsdiff4(A a_, B b_, C /*kept*/) {
+  const uint32_t a = bits<uint32_t>(a_), b = bits<uint32_t>(b_);
+  uint32_t apart = 0;
+  for (int at = 0; at < 32; at += 8) {
+    const int x =
+        std::is_signed_v<T> ? static_cast<int8_t>(a >> at) : static_cast<uint8_t>(a >> at);
+    const int y =
+        std::is_signed_v<U> ? static_cast<int8_t>(b >> at) : static_cast<uint8_t>(b >> at);
+    apart |= static_cast<uint32_t>(static_cast<uint8_t>(x > y ? x - y : y - x)) << at;
+  }
+  return apart;
+}
+template <typename T, typename U, typename A, typename B, typename C>
+inline uint32_t vabsdiff4_add(A a, B b, C sum) {
+  const uint32_t apart = vabsdiff4<T, U>(a, b, sum);
+  return bits<uint32_t>(sum) + (apart & 255) + (apart >> 8 & 255) + (apart >> 16 & 255) +
+         (apart >> 24);
+}
+
+// The first bytes of Size, and zeros behind them.
+template <size_t Size, typename Count>
+inline void copy_and_fill(uint64_t to, uint64_t from, Count count) {
+  uint8_t bytes[Size] = {};
+  const uint32_t copied = static_cast<uint32_t>(count);
+  __builtin_memcpy(bytes, reinterpret_cast<const void*>(from), copied < Size ? copied : Size);
+  __builtin_memcpy(reinterpret_cast<void*>(to), bytes, Size);
+}
+
 // Arithmetic with a stated rounding, under the names of PTX.
 #define LAMBENT_PTX_ROUNDED(name, mode, suffix, single, twice)                 \
   template <typename T, typename... Each>                                      \
@@ -257,6 +320,12 @@ struct LaneAnswer {
   T value;
   bool holds;
 };
+
+// One lane of those in the mask.
+inline LaneAnswer<uint32_t> elect(uint32_t mask) {
+  const uint32_t first = mask == 0 ? 0 : static_cast<uint32_t>(__builtin_ctz(mask));
+  return {first, lane() == first};
+}
 
 // A shuffle as the instruction has it: `limits` holds the last lane of a segment, and which bits of
 // a lane say its segment.

@@ -1,0 +1,240 @@
+// PTX that a program makes while it runs: compiled once for each content, linked, or refused with a
+// reason. A kernel of what was loaded runs; what it computes is the business of kernels_test.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "conformance/fixture.h"
+#include "conformance/ptx.h"
+#include "gpu/cuda_abi/ptx_job.h"
+
+namespace lambent::conformance {
+namespace {
+
+class Ptx : public WithContext {
+ protected:
+  // What loading it says, with the logs that a program may ask for.
+  CUresult load(const std::string& text) {
+    std::strcpy(error_log, "");
+    std::strcpy(info_log, "");
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                              static_cast<CUjit_option>(12)};  // CU_JIT_LOG_VERBOSE
+    void* values[] = {error_log, reinterpret_cast<void*>(sizeof error_log), info_log,
+                      reinterpret_cast<void*>(sizeof info_log), reinterpret_cast<void*>(1)};
+    const CUresult result = cu.module_load_data_ex(&module, text.c_str(), 5, options, values);
+    error_bytes = reinterpret_cast<size_t>(values[1]);
+    return result;
+  }
+  // What the kernel stores.
+  int stored(const char* kernel) {
+    CUfunction function = nullptr;
+    EXPECT_EQ(cu.module_get_function(&function, module, kernel), CUDA_SUCCESS) << kernel;
+    CUdeviceptr out = allocate(4);
+    EXPECT_EQ(cu.memset_d32(out, 0, 1), CUDA_SUCCESS);
+    void* parameters[] = {&out};
+    EXPECT_EQ(cu.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr),
+              CUDA_SUCCESS);
+    int value = -1;
+    EXPECT_EQ(cu.memcpy_d_to_h(&value, out, sizeof value), CUDA_SUCCESS);
+    EXPECT_EQ(cu.mem_free(out), CUDA_SUCCESS);
+    return value;
+  }
+
+  CUmodule module = nullptr;
+  char error_log[1000] = "", info_log[1000] = "";
+  size_t error_bytes = 0;
+};
+
+TEST_F(Ptx, ATextBecomesAModule) {
+  ASSERT_EQ(load(ptx_storing("store", 41)), CUDA_SUCCESS) << error_log;
+  if (!driver().model_mode) {
+    EXPECT_EQ(stored("store"), 41);
+  }
+  CUfunction none = nullptr;
+  EXPECT_EQ(cu.module_get_function(&none, module, "other"), CUDA_ERROR_NOT_FOUND);
+  OK(cu.module_unload(module));
+}
+
+TEST_F(Ptx, VariablesHaveTheirFirstValuesAndAreFoundByTheirNames) {
+  ASSERT_EQ(load(ptx_module(".visible .global .align 4 .u32 numbers[3] = {5, 6, 7};\n"
+                            ".visible .const .align 4 .u32 factor = 9;\n")),
+            CUDA_SUCCESS)
+      << error_log;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  OK(cu.module_get_global(&address, &bytes, module, "numbers"));
+  EXPECT_EQ(bytes, 12u);
+  int numbers[3] = {};
+  OK(cu.memcpy_d_to_h(numbers, address, sizeof numbers));
+  EXPECT_EQ(numbers[2], 7);
+  OK(cu.module_get_global(&address, &bytes, module, "factor"));
+  EXPECT_EQ(bytes, 4u);
+  OK(cu.module_unload(module));
+}
+
+TEST_F(Ptx, AKernelTellsItsLimits) {
+  ASSERT_EQ(load(ptx_module(".visible .entry k() .maxntid 96, 1, 1\n{\n"
+                            ".shared .align 4 .b8 tile[256];\n.reg .b32 %r<2>;\n"
+                            "mov.u32 %r1, tile;\nst.shared.u32 [%r1], 1;\nret;\n}\n")),
+            CUDA_SUCCESS)
+      << error_log;
+  CUfunction kernel = nullptr;
+  OK(cu.module_get_function(&kernel, module, "k"));
+  int threads = 0, shared = 0, blocks = 0;
+  OK(cu.func_get_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel));
+  OK(cu.func_get_attribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel));
+  OK(cu.occupancy_max_active_blocks_per_multiprocessor(&blocks, kernel, 96, 0));
+  EXPECT_EQ(threads, 96);
+  EXPECT_GE(shared, 256);
+  EXPECT_GT(blocks, 0);
+  OK(cu.module_unload(module));
+}
+
+TEST_F(Ptx, ModulesAreLinked) {
+  std::string caller = ptx_module(
+      ".extern .func (.param .b32 r) seven();\n"
+      ".visible .entry store(.param .u64 out)\n{\n.reg .b64 %rd<2>;\n.reg .b32 %r<2>;\n"
+      "ld.param.u64 %rd1, [out];\n{\n.param .b32 result;\n"
+      "call.uni (result), seven, ();\nld.param.b32 %r1, [result];\n}\n"
+      "st.global.u32 [%rd1], %r1;\nret;\n}\n");
+  std::string callee = ptx_module(
+      ".visible .func (.param .b32 r) seven()\n{\n.reg .b32 %r<2>;\nmov.u32 %r1, 7;\n"
+      "st.param.b32 [r], %r1;\nret;\n}\n");
+  CUlinkState link = nullptr;
+  OK(cu.link_create_v2(0, nullptr, nullptr, &link));
+  for (std::string* text : {&caller, &callee}) {
+    OK(cu.link_add_data_v2(link, CU_JIT_INPUT_PTX, text->data(), text->size() + 1, "part", 0,
+                           nullptr, nullptr));
+  }
+  void* linked = nullptr;
+  size_t bytes = 0;
+  OK(cu.link_complete(link, &linked, &bytes));
+  OK(cu.module_load_data(&module, linked));
+  OK(cu.link_destroy(link));
+  if (!driver().model_mode) {
+    EXPECT_EQ(stored("store"), 7);
+  }
+  OK(cu.module_unload(module));
+}
+
+TEST_F(Ptx, WhatIsNoPtxIsToldWithItsLine) {
+  EXPECT_EQ(load(ptx_module(".visible .entry k()\n{\nfrobnicate.s32 %r1;\nret;\n}\n")),
+            CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(error_bytes, std::strlen(error_log));
+  EXPECT_NE(std::strstr(error_log, "line 6"), nullptr) << error_log;
+  EXPECT_NE(std::strstr(error_log, "frobnicate"), nullptr) << error_log;
+  EXPECT_EQ(load(".version 8.0"), CUDA_ERROR_INVALID_PTX);
+  CUlibrary library = nullptr;
+  EXPECT_EQ(
+      cu.library_load_data(&library, "// nothing\n", nullptr, nullptr, 0, nullptr, nullptr, 0),
+      CUDA_ERROR_INVALID_PTX);
+}
+
+TEST_F(Ptx, WhatTheHostCannotDoIsToldByName) {
+  EMULATOR_ONLY("a GPU has tensor cores");
+  const std::string tensor =
+      ".reg .b32 %r<9>;\n"
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r1}, {%r2}, {%r3}, {%r4};\n";
+  EXPECT_EQ(load(ptx_module(".visible .entry k()\n{\n" + tensor + "ret;\n}\n")),
+            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(std::strstr(error_log, "line 7"), nullptr) << error_log;
+  EXPECT_NE(std::strstr(info_log, "mma.sync"), nullptr) << info_log;
+}
+
+TEST_F(Ptx, PtxOfABundleIsLeftToTheImageBesideIt) {
+  EMULATOR_ONLY("a GPU takes it");
+  EXPECT_EQ(load(std::string(cuda_abi::kPtxOfBundle) + ptx_storing("store", 1)),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+// Settings are those of a process: a peer has its own.
+class PtxInPeers : public testing::Test {
+ protected:
+  void SetUp() override {
+    EMULATOR_ONLY("the compiler of PTX is the emulator's own");
+    char name[] = "/tmp/conformance_ptx.XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder = name;
+    setenv("CUDA_CACHE_PATH", (folder + "/cache").c_str(), 1);
+  }
+  void TearDown() override {
+    for (const char* each :
+         {"CUDA_CACHE_PATH", "EMULATED_CUDA_PTX_COMPILER", "CUDA_CACHE_DISABLE",
+          "CUDA_DISABLE_PTX_JIT", "CONFORMANCE_PTX_VALUE", "EMULATED_CUDA_HOST_COMPILER"}) {
+      unsetenv(each);
+    }
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+  }
+  // The result of loading a module that stores this value, in a process of its own.
+  int load(int value) {
+    setenv("CONFORMANCE_PTX_VALUE", std::to_string(value).c_str(), 1);
+    Peer peer;
+    EXPECT_TRUE(peer.start("ptx"));
+    return peer.wait_for_exit();
+  }
+  // A compiler that writes down each time it is asked, and then does what `rest` says.
+  void use_compiler(const std::string& rest) {
+    const std::string script = folder + "/compiler";
+    std::ofstream file(script);
+    file << "#!/bin/sh\necho asked >>" << folder << "/asked\n" << rest << "\n";
+    file.close();
+    chmod(script.c_str(), 0700);
+    setenv("EMULATED_CUDA_PTX_COMPILER", script.c_str(), 1);
+  }
+  size_t asked() const {
+    std::ifstream file(folder + "/asked");
+    size_t times = 0;
+    for (std::string line; std::getline(file, line);) ++times;
+    return times;
+  }
+
+  std::string folder;
+};
+
+// An exit status has eight bits.
+int status(CUresult result) { return result & 255; }
+
+constexpr const char* kReal = "exec " CONFORMANCE_BUNDLE " \"$@\"";
+
+TEST_F(PtxInPeers, EachContentIsCompiledOnceForAllProcesses) {
+  use_compiler(kReal);
+  setenv("CONFORMANCE_PTX_VALUE", "17", 1);
+  Peer peers[3];
+  for (Peer& peer : peers) ASSERT_TRUE(peer.start("ptx"));
+  for (Peer& peer : peers) EXPECT_EQ(peer.wait_for_exit(), CUDA_SUCCESS);
+  EXPECT_EQ(asked(), 1u) << "three processes with two threads each";
+  EXPECT_EQ(load(17), CUDA_SUCCESS);
+  EXPECT_EQ(asked(), 1u);
+  EXPECT_EQ(load(18), CUDA_SUCCESS);
+  EXPECT_EQ(asked(), 2u);
+  setenv("CUDA_CACHE_DISABLE", "1", 1);
+  EXPECT_EQ(load(17), CUDA_SUCCESS);
+  EXPECT_EQ(asked(), 4u) << "each of its threads";
+}
+
+TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
+  setenv("EMULATED_CUDA_PTX_COMPILER", "/no/such/program", 1);
+  EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  unsetenv("EMULATED_CUDA_PTX_COMPILER");
+  setenv("EMULATED_CUDA_HOST_COMPILER", "/no/such/compiler", 1);
+  EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  unsetenv("EMULATED_CUDA_HOST_COMPILER");
+  for (const char* broken : {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero",
+                             "echo 'ptx: made'", "echo 'ptx: nonsense'"}) {
+    use_compiler(broken);
+    EXPECT_EQ(load(19), status(CUDA_ERROR_OPERATING_SYSTEM)) << broken;
+  }
+  use_compiler("cd \"$2\"; head -c 5000 /dev/urandom >module.so; echo 'ptx: made'");
+  EXPECT_EQ(load(19), status(CUDA_ERROR_INVALID_IMAGE));
+  setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+  EXPECT_EQ(load(19), status(CUDA_ERROR_JIT_COMPILATION_DISABLED));
+}
+
+}  // namespace
+}  // namespace lambent::conformance
