@@ -27,8 +27,8 @@ class EmulatedGpu:
     def __exit__(self, *_):
         self.folder.cleanup()
 
-    def run(self, client, *arguments, shim=None):
+    def run(self, client, *arguments, shim=None, limit_s=120):
         """With the shims preloaded if `shim` names a memory mode: "off" or "vmm"."""
         under = [] if shim is None else [str(PREFIX / "tests/run_under_shim"), "--mode", shim]
         return subprocess.run([*under, sys.executable, "-B", str(HERE / client), *map(str, arguments)], env=self.environment,
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=limit_s)

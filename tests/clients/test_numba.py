@@ -22,7 +22,7 @@ class NumbaTest(unittest.TestCase):
             gpu.environment["LD_LIBRARY_PATH"] += f":{PREFIX}/lib/emulated/linker"
             for shim in (None, "vmm"):
                 with self.subTest(shim=shim):
-                    done = gpu.run("numba_client.py", shim=shim)
+                    done = gpu.run("numba_client.py", shim=shim, limit_s=400)
                     lines = done.stdout.splitlines()
                     self.assertIn("thread 1 has 2.500000", lines, done.stderr)
                     lines.remove("thread 1 has 2.500000")

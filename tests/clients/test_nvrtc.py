@@ -24,7 +24,7 @@ class NvrtcTest(unittest.TestCase):
         with EmulatedGpu() as gpu:
             for shim in (None, "vmm"):
                 with self.subTest(shim=shim):
-                    done = gpu.run("nvrtc_client.py", shim=shim)
+                    done = gpu.run("nvrtc_client.py", shim=shim, limit_s=400)
                     self.assertIn(GREETING, done.stdout.splitlines(), done.stderr)
                     self.assertEqual([line for line in done.stdout.splitlines() if line != GREETING], PARTS, done.stderr)
                     self.assertEqual(done.returncode, 0, done.stderr)
