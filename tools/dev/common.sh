@@ -53,7 +53,7 @@ build() {
   local options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DLAMBENT_UNITY=${LAMBENT_UNITY:-OFF}")
   case "$kind" in
     release) ;;
-    asan) options+=(-DLAMBENT_SANITIZE=address,undefined) ;;
+    asan) options+=(-DLAMBENT_SANITIZE=address,undefined,float-cast-overflow) ;;
     tsan) options+=(-DLAMBENT_SANITIZE=thread) ;;
     fuzz) options+=(-DLAMBENT_FUZZ=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++) ;;
     *) die "no such build: $kind" ;;

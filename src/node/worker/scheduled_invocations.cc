@@ -9,7 +9,7 @@ namespace lambent::worker {
 namespace {
 
 // The clock on the wall may be set: it is looked at again after so long.
-constexpr Duration kLongestSleep = seconds(20);
+constexpr seconds kLongestSleep = seconds(20);
 // After a submission that was refused, as long as it is not too late.
 constexpr Duration kTryAgain = seconds(1);
 // A clock that goes back by more than this was wrong before: schedules follow it. After less, they
@@ -137,7 +137,10 @@ void ScheduledInvocations::remove(FunctionId function) {
 
 Duration ScheduledInvocations::sleep_of(const Entry& entry) const {
   Duration sleep = kLongestSleep;
-  if (entry.next) sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
+  // Looked at in seconds first: an instant in some centuries has no nanoseconds.
+  if (entry.next && *entry.next - wall() <= kLongestSleep) {
+    sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
+  }
   if (entry.refused) sleep = std::min<Duration>(sleep, kTryAgain);
   return std::max(sleep, Duration(0));
 }

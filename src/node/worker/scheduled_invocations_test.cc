@@ -241,6 +241,19 @@ TEST_F(ScheduledInvocationsTest, OneAboveItsTenantsRateIsTriedAgainAndThenMissed
   EXPECT_EQ(row()["missed"], 1);
 }
 
+TEST_F(ScheduledInvocationsTest, OneThatIsDueInSomeMillenniaIsNotLookedAtAllTheTime) {
+  int looks = 0;
+  scheduled->only_if([&] {
+    ++looks;
+    return true;
+  });
+  deploy({.name = "s", .rate = "1000000 days"});
+  pass(minutes(2));
+  EXPECT_EQ(looks, 6);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(row()["missed"], 0);
+}
+
 TEST_F(ScheduledInvocationsTest, OneThatIsDisabledBeginsNothingAndCountsAnewWhenItIsEnabled) {
   deploy({.name = "s", .cron = "*/5 * * * *", .catch_up = true, .enabled = false});
   pass(minutes(20));
