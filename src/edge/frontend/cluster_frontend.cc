@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/parse_number.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/access_frontend.h"
