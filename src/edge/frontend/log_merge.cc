@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/base/parse_number.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/plain_text.h"
 
