@@ -13,8 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;
   const std::string text(reinterpret_cast<const char*>(data), size);
   for (const char* type : {"application/json", "multipart/form-data; boundary=X"}) {
-    const auto model = frontend::openai_model_of(type, text, true);
-    const auto half = frontend::openai_model_of(type, text.substr(0, size / 2), false);
+    const auto model = frontend::OpenaiModelFinder(type).look(text, true);
+    frontend::OpenaiModelFinder finder(type);
+    const auto half = finder.look(text.substr(0, size / 2), false);
+    if (half.ok() && !half->has_value()) {
+      const auto whole = finder.look(text, true);
+      CHECK(whole.ok() == model.ok() && (!whole.ok() || *whole == *model), "the same in pieces");
+    }
     if (model.ok()) {
       CHECK(model->has_value() && !(*model)->empty(), "a model has a name");
       CHECK(text.find("model") != std::string::npos || text.find('\\') != std::string::npos,

@@ -182,7 +182,8 @@ while True:
         self.deploy_python("printer", "def handler(e, c):\n  print('line', e)")
         self.run_cli("invoke", "printer", "-d", "1")
         self.assertIn("line 1", self.run_cli("logs", "printer").stdout)
-        self.assertIn("line 1", json.loads(self.run_cli("logs", "printer", "--json").stdout.splitlines()[0])["text"])
+        texts = [json.loads(line)["text"] for line in self.run_cli("logs", "printer", "--json").stdout.splitlines()]
+        self.assertIn("line 1\n", texts)
         follower = subprocess.Popen([LAMBENT, "logs", "-f", "printer", "--endpoint", self.worker.endpoint],
                                     stdout=subprocess.PIPE, text=True)
         try:

@@ -33,6 +33,8 @@ bool Connection::Exchange::wants_input() const {
 
 void Connection::Exchange::receive(Sink its_sink) {
   if (connection == nullptr) return;
+  // The sink may answer, after which neither the connection nor the responder has this any more.
+  const std::shared_ptr<Exchange> self = connection->exchange_;
   sink = std::move(its_sink);
   receiving = true;
   if (connection->parser_.take_expects_continue()) {
@@ -56,7 +58,9 @@ void Connection::Exchange::hold(bool holds) {
   if (!receiving) return;
   if (wants_input()) return connection->await_stream();
   if (connection->waiting_ == Waiting::kBody) connection->forget_deadline();
-  connection->watch_for(false, connection->watching_writes_);
+  // Of a client that has nothing more to send it is seen only so whether it goes.
+  const bool has_all = !held && !switched && !connection->peer_finished_sending_;
+  connection->watch_for(has_all, connection->watching_writes_);
 }
 
 void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {

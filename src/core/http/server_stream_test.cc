@@ -121,6 +121,36 @@ TEST_F(ServerStream, WhileHeldNothingIsRead) {
   wait_until([&] { return body == "abc"; });
 }
 
+TEST_F(ServerStream, AClientThatWasHeldIsSeenToGo) {
+  start_streaming();
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  turn();
+  int gone = 0;
+  held[0].on_disconnect([&] { ++gone; });
+  stream().receive({.on_bytes = [this](std::string_view) { stream().hold(true); },
+                    .on_end = [this] { stream().hold(false); }});
+  turn();
+  client.fd.reset();
+  wait_until([&] { return gone == 1; });
+}
+
+TEST_F(ServerStream, ASinkMayAnswerWhatCameWithTheHeadAndBeGone) {
+  start_streaming();
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  turn();
+  stream().receive({.on_bytes =
+                        [this](std::string_view) {
+                          held[0].send({.status = 404});
+                          held.clear();
+                        },
+                    .on_end = {}});
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 404"));
+}
+
 TEST_F(ServerStream, AnAnswerWithoutASizeIsChunkedAndOneWithASizeIsNot) {
   start_streaming();
   RawClient client = connect();

@@ -54,6 +54,8 @@ void BegunExchange::take(std::string_view bytes) {
 void BegunExchange::end() {
   has_ended_ = true;
   if (look_) return look(true);
+  // Nothing comes that could be too much, and a client that is held is not seen to go.
+  if (stream_ != nullptr) stream_->hold(false);
   give();
 }
 
@@ -66,7 +68,7 @@ void BegunExchange::look(bool is_whole) {
     return;
   }
   reading_ = nullptr;
-  if (!sink_.on_bytes && stream_ != nullptr) stream_->hold(true);
+  if (!sink_.on_bytes && !has_ended_ && stream_ != nullptr) stream_->hold(true);
 }
 
 void BegunExchange::receive(Sink sink) {
@@ -77,7 +79,7 @@ void BegunExchange::receive(Sink sink) {
 void BegunExchange::hold(bool held) {
   is_held_ = held;
   if (!held) return give();
-  if (stream_ != nullptr) stream_->hold(true);
+  if (stream_ != nullptr && !has_ended_) stream_->hold(true);
 }
 
 void BegunExchange::give() {
@@ -107,7 +109,11 @@ void BegunExchange::start(http::Response head, std::optional<uint64_t> size) {
 }
 
 void BegunExchange::switch_protocols(http::Response head) {
-  if (stream_ != nullptr) stream_->switch_protocols(std::move(head));
+  if (stream_ == nullptr) return;
+  // What follows is no body.
+  has_ended_ = false;
+  is_over_ = false;
+  stream_->switch_protocols(std::move(head));
 }
 
 bool BegunExchange::send_bytes(std::string_view bytes) {

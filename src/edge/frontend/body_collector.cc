@@ -90,13 +90,15 @@ void BodyCollector::collect(http::Request request, http::Responder responder,
                    .on_end = [arrival] { arrival->end(); }});
 }
 
-void BodyCollector::read_beginning(http::Request request, http::Responder responder,
+void BodyCollector::read_beginning(TenantId tenant, http::Request request,
+                                   http::Responder responder,
                                    std::function<http::Response(const Error&)> answer_of,
                                    Look look) {
   if (responder.stream() == nullptr || !has_body(request.headers)) {
     return look(request.body, true)(std::move(request), std::move(responder));
   }
-  const auto admits = [arriving = arriving_, answer_of = std::move(answer_of)](
+  const auto admits = [tenant, arriving = arriving_, beginnings = beginnings_,
+                       answer_of = std::move(answer_of)](
                           size_t so_far, size_t more) -> std::optional<http::Response> {
     if (so_far + more > kMostBeginning.count) {
       return answer_of({ErrorCode::kOutOfRange,
@@ -104,12 +106,18 @@ void BodyCollector::read_beginning(http::Request request, http::Responder respon
                         "first " +
                             to_string(kMostBeginning) + " of its body"});
     }
-    if (*arriving + more > limits::kArrivingEventBodies.count) return answer_of(too_many());
+    const size_t most = limits::kArrivingEventBodies.count;
+    size_t& its = (*beginnings)[tenant];
+    if (*arriving + more > most || its + more > most / 4) return answer_of(too_many());
     *arriving += more;
+    its += more;
     return std::nullopt;
   };
-  const auto begun = std::make_shared<BegunExchange>(
-      std::move(responder), admits, [arriving = arriving_](size_t bytes) { *arriving -= bytes; });
+  const auto release = [tenant, arriving = arriving_, beginnings = beginnings_](size_t bytes) {
+    *arriving -= bytes;
+    if (((*beginnings)[tenant] -= bytes) == 0) beginnings->erase(tenant);
+  };
+  const auto begun = std::make_shared<BegunExchange>(std::move(responder), admits, release);
   request.body.clear();
   // Shared because a std::function is copied.
   const auto head = std::make_shared<http::Request>(std::move(request));

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 
+#include "core/base/ids.h"
 #include "core/domain/limits.h"
 #include "core/http/server.h"
 
@@ -33,13 +35,16 @@ class BodyCollector {
 
   // Asks `look` as more of the body arrives, and at last with the whole. What it decides gets the
   // request without its body, which its responder streams from the begin; with its body if that
-  // does not stream. 413 is answered if kMostBeginning is too little, and 503 as above.
-  void read_beginning(http::Request request, http::Responder responder,
+  // does not stream. 413 is answered if kMostBeginning is too little, and 503 as above, and if the
+  // tenant's own are a quarter of all that may be.
+  void read_beginning(TenantId tenant, http::Request request, http::Responder responder,
                       std::function<http::Response(const Error&)> answer_of, Look look);
 
  private:
   // Shared with requests whose bodies are kept still, which may end after this.
   std::shared_ptr<size_t> arriving_ = std::make_shared<size_t>(0);
+  std::shared_ptr<std::map<TenantId, size_t>> beginnings_ =
+      std::make_shared<std::map<TenantId, size_t>>();
 };
 
 }  // namespace lambent::frontend

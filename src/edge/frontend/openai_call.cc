@@ -31,54 +31,14 @@ constexpr std::string_view kOfModels[] = {"/v1/audio/speech",
                                           "/v1/score",
                                           kOpenaiRealtime};
 
-// Looks for the text under "model" in the outermost object, and stops there.
-class ModelFinder final : public nlohmann::json_sax<json> {
- public:
-  bool found = false;
-  std::optional<size_t> broken_at;  // so many bytes were read
-  std::string model;
+const Error& no_model() {
+  static const Error error{ErrorCode::kInvalidArgument,
+                           "the body names no model: it is an object with the text 'model', or a "
+                           "form with such a part"};
+  return error;
+}
 
-  bool null() override { return pass(); }
-  bool boolean(bool) override { return pass(); }
-  bool number_integer(int64_t) override { return pass(); }
-  bool number_unsigned(uint64_t) override { return pass(); }
-  bool number_float(double, const std::string&) override { return pass(); }
-  bool binary(json::binary_t&) override { return pass(); }
-  bool string(std::string& text) override {
-    if (!std::exchange(is_next_, false)) return depth_ > 0;
-    found = true;
-    model = std::move(text);
-    return false;
-  }
-  bool key(std::string& name) override {
-    is_next_ = depth_ == 1 && name == "model";
-    return true;
-  }
-  bool start_object(size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool start_array(size_t) override { return depth_ > 0 && enter(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    broken_at = position;
-    return false;
-  }
-
- private:
-  // A value that is no text: the model's is none, and the outermost one is an object.
-  bool pass() { return !std::exchange(is_next_, false) && depth_ > 0; }
-  bool enter() {
-    if (std::exchange(is_next_, false)) return false;
-    ++depth_;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-
-  size_t depth_ = 0;
-  bool is_next_ = false;  // the value that comes is the model's name
-};
+Error no_json() { return {ErrorCode::kInvalidArgument, "the body is no JSON"}; }
 
 std::string_view type_of(int status) {
   if (status >= 500) return "server_error";
@@ -113,27 +73,63 @@ bool is_openai_path(std::string_view path) {
   return is_list || is_for_openai_model(path);
 }
 
-Result<std::optional<std::string>> openai_model_of(std::string_view content_type,
-                                                   std::string_view beginning, bool is_whole) {
-  const Error no_model{ErrorCode::kInvalidArgument,
-                       "the body names no model: it is an object with the text 'model', or a form "
-                       "with such a part"};
-  if (http::same_name(content_type.substr(0, http::kMultipartForm.size()), http::kMultipartForm)) {
-    const auto part = http::find_part(content_type, beginning, "model");
-    if (!part.ok()) return part.error();
-    if (!part->has_value() && !is_whole) return std::optional<std::string>();
-    if (!part->has_value() || (*part)->empty()) return no_model;
-    return std::optional<std::string>(**part);
+OpenaiModelFinder::OpenaiModelFinder(std::string content_type)
+    : content_type_(std::move(content_type)),
+      is_form_(http::same_name(content_type_.substr(0, http::kMultipartForm.size()),
+                               http::kMultipartForm)) {}
+
+Result<std::optional<std::string>> OpenaiModelFinder::look(std::string_view beginning,
+                                                           bool is_whole) {
+  std::optional<std::string> model;
+  if (is_form_) {
+    ASSIGN_OR_RETURN(const auto part, http::find_part(content_type_, beginning, "model"));
+    if (part) model = *part;
+  } else {
+    ASSIGN_OR_RETURN(model, look_at_json(beginning));
+    if (!model && is_whole) return no_json();  // its object has not ended
   }
-  ModelFinder finder;
-  json::sax_parse(beginning, &finder);
-  if (finder.broken_at) {
-    // What is not whole breaks off where it ends.
-    if (!is_whole && *finder.broken_at >= beginning.size()) return std::optional<std::string>();
-    return Error{ErrorCode::kInvalidArgument, "the body is no JSON"};
+  if (model ? model->empty() : is_whole) return no_model();
+  return model;
+}
+
+// Structure alone: whether all of it is JSON is the program's to say.
+Result<std::optional<std::string>> OpenaiModelFinder::look_at_json(std::string_view body) {
+  for (; seen_ < body.size(); ++seen_) {
+    const char c = body[seen_];
+    if (in_string_) {
+      if (std::exchange(is_escaped_, !is_escaped_ && c == '\\') || c != '"') continue;
+      in_string_ = false;
+      if (depth_ > 1) continue;
+      ASSIGN_OR_RETURN(auto model, string_ended(body.substr(string_at_, seen_ + 1 - string_at_)));
+      if (model) return model;
+      continue;
+    }
+    const bool is_space = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (is_space) continue;
+    const bool is_value = depth_ == 1 && !is_key_ && c != ':' && c != ',';
+    if (depth_ == 0 && c != '{') return c == '[' || c == '"' ? no_model() : no_json();
+    if (is_value && is_model_ && c != '"') return no_model();
+    if (c == '"') {
+      in_string_ = true;
+      string_at_ = seen_;
+    } else if (c == '{' || c == '[') {
+      is_key_ = ++depth_ == 1;
+    } else if (c == '}' || c == ']') {
+      if (--depth_ == 0) return no_model();
+    } else if (depth_ == 1 && (c == ',' || c == ':')) {
+      is_key_ = c == ',';
+    }
   }
-  if (!finder.found || finder.model.empty()) return no_model;
-  return std::optional(std::move(finder.model));
+  return std::optional<std::string>();
+}
+
+Result<std::optional<std::string>> OpenaiModelFinder::string_ended(std::string_view quoted) {
+  if (!is_key_ && !is_model_) return std::optional<std::string>();
+  const json text = json::parse(quoted, nullptr, false);
+  if (!text.is_string()) return no_json();
+  if (!is_key_) return std::optional(text.get<std::string>());
+  is_model_ = text == "model";
+  return std::optional<std::string>();
 }
 
 http::Response openai_error(int status, const std::string& message) {

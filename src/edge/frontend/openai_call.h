@@ -21,12 +21,31 @@ bool is_for_openai_model(std::string_view path);
 // Its query names the model, because it asks for a WebSocket.
 inline constexpr std::string_view kOpenaiRealtime = "/v1/realtime";
 
-// The model that a body names, of which `beginning` has come, and nothing more comes if that is the
-// whole: the text under "model" in the object that it is, or the part of that name of a form. What
-// is behind that is not looked at. Nothing: it does not stand in what has come. INVALID_ARGUMENT if
-// there is none.
-Result<std::optional<std::string>> openai_model_of(std::string_view content_type,
-                                                   std::string_view beginning, bool is_whole);
+// The model that a body names: the text under "model" in the object that it is, or the part of that
+// name of a form. What is behind that is not looked at. One body, one thread.
+class OpenaiModelFinder {
+ public:
+  explicit OpenaiModelFinder(std::string content_type);
+
+  // `beginning` is what has come, each time more of it; `is_whole`: nothing more comes. Nothing:
+  // the model does not stand in it. INVALID_ARGUMENT if there is none.
+  Result<std::optional<std::string>> look(std::string_view beginning, bool is_whole);
+
+ private:
+  // Goes on where it was; the same results, of what is no form.
+  Result<std::optional<std::string>> look_at_json(std::string_view body);
+  Result<std::optional<std::string>> string_ended(std::string_view quoted);
+
+  const std::string content_type_;
+  const bool is_form_;
+  size_t seen_ = 0;  // bytes
+  size_t depth_ = 0;
+  size_t string_at_ = 0;  // where the string begins that goes on
+  bool in_string_ = false;
+  bool is_escaped_ = false;
+  bool is_key_ = false;    // in the outermost object a name comes next
+  bool is_model_ = false;  // the last name was "model"
+};
 
 // {"error": {"message", "type", "param", "code"}}
 http::Response openai_error(int status, const std::string& message);

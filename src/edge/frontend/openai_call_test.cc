@@ -10,7 +10,12 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr std::string_view kJson = "application/json";
+const std::string kJson = "application/json";
+
+Result<std::optional<std::string>> openai_model_of(const std::string& type, const std::string& body,
+                                                   bool is_whole) {
+  return OpenaiModelFinder(type).look(body, is_whole);
+}
 
 // Of a whole body.
 std::string model_of(const std::string& body) {
@@ -41,10 +46,14 @@ TEST(OpenaiCallTest, WhatHasComeOfABodySaysItsModelOrThatMoreIsNeeded) {
   const std::string body =
       R"({"messages": [{"content": "\u00e4 tr\u00fce 1.5e3"}, null, true, -2], "model": "tiny", "n": 1})";
   const size_t needed = body.find("tiny\"") + 5;
+  OpenaiModelFinder finder(kJson);
   for (size_t size = 0; size <= body.size(); ++size) {
     const auto model = openai_model_of(kJson, body.substr(0, size), false);
     ASSERT_TRUE(model.ok()) << body.substr(0, size);
     ASSERT_EQ(model->has_value(), size >= needed) << body.substr(0, size);
+    if (size <= needed) {
+      EXPECT_EQ(*finder.look(body.substr(0, size), false), *model) << "the same in pieces";
+    }
   }
   EXPECT_FALSE(openai_model_of(kJson, "{]   ", false).ok()) << "nothing that follows mends it";
   EXPECT_FALSE(openai_model_of(kJson, "[1, ", false).ok());

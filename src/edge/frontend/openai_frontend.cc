@@ -40,9 +40,12 @@ void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::R
     return pass_on(caller, model, std::move(request), std::move(responder));
   }
   if (request.method != "POST") return responder.send(wrong_method("POST"));
-  const auto look = [this, caller, type = std::string(request.headers.get("Content-Type"))](
-                        std::string_view beginning, bool is_all) -> BodyCollector::Then {
-    auto model = openai_model_of(type, beginning, is_all);
+  // Shared because a std::function is copied.
+  const auto finder =
+      std::make_shared<OpenaiModelFinder>(std::string(request.headers.get("Content-Type")));
+  const auto look = [this, caller, finder](std::string_view beginning,
+                                           bool is_all) -> BodyCollector::Then {
+    auto model = finder->look(beginning, is_all);
     if (!model.ok()) {
       return [error = model.error()](const http::Request&, http::Responder refused) {
         refused.send(openai_error(error));
@@ -55,7 +58,7 @@ void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::R
   };
   if (is_whole) return look(request.body, true)(std::move(request), std::move(responder));
   uses_.bodies.read_beginning(
-      std::move(request), std::move(responder),
+      caller.tenant, std::move(request), std::move(responder),
       [](const Error& error) { return openai_error(error); }, look);
 }
 

@@ -101,6 +101,32 @@ TEST_F(OpenaiFrontendTest, TheFunctionThatServesTheModelGetsTheRequestWhole) {
   const auto received = receive();
   EXPECT_EQ(received->body, body);
   EXPECT_TRUE(received->has_ended);
+  EXPECT_FALSE(client->held) << "it could not be seen to go";
+}
+
+TEST_F(OpenaiFrontendTest, ATenantHasAQuarterOfWhatMayBeginAtOnce) {
+  const std::string piece(1 << 20, 'x');
+  std::vector<std::shared_ptr<StreamClient>> clients;
+  const auto fill = [&](TenantId tenant) {
+    auto client = std::make_shared<StreamClient>();
+    frontend.handle({.tenant = tenant},
+                    request_of("POST", "/v1/responses", "", {{"Transfer-Encoding", "chunked"}}),
+                    http::Responder(std::make_shared<StreamExchange>(client)), false);
+    const auto sink = client->sink;
+    sink.on_bytes(R"({"input": ")");
+    for (int i = 0; i < 31 && !client->finished; ++i) sink.on_bytes(piece);
+    clients.push_back(client);
+    return client->finished ? client->response->status : 0;
+  };
+  int begun = 0;
+  while (begun < 20 && fill(kDefaultTenant) == 0) ++begun;
+  EXPECT_EQ(begun, 4);
+  EXPECT_EQ(clients.back()->response->status, 503);
+  EXPECT_EQ(fill(TenantId{7}), 0) << "another tenant's";
+  for (const auto& client : clients) {
+    if (client->disconnect) client->disconnect();
+  }
+  EXPECT_EQ(fill(kDefaultTenant), 0) << "what went is given back";
 }
 
 TEST_F(OpenaiFrontendTest, TheFunctionGetsAFormAsSoonAsItsModelIsThere) {
