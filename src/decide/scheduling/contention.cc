@@ -107,8 +107,10 @@ void Contention::learn(FunctionId function, const Times& times) {
   if (seen.runs >= kLeastRuns && seen.mean_s > 0) {
     const double relative = std::min(took_s / seen.mean_s, kMostRelative);
     const double more = others - seen.mean_others;
-    const double longer = more * (relative - 1);
-    const double at_one = more * (others - seen.mean_others * relative);
+    const double expected = (1 + slowdown * others) / (1 + slowdown * seen.mean_others);
+    const double share = share_of_run(seen, relative - expected);
+    const double longer = share * more * (relative - 1);
+    const double at_one = share * more * (others - seen.mean_others * relative);
     longer_ = longer_ * kKept + longer;
     others_ = others_ * kKept + at_one;
     common_ = estimate(longer_, others_, kPrior);
@@ -120,6 +122,13 @@ void Contention::learn(FunctionId function, const Times& times) {
   seen.mean_others += (others - seen.mean_others) * weight;
 }
 
+// How much a run counts that took so much more of the mean than was expected.
+double Contention::share_of_run(Seen& seen, double off) const {
+  if (!weighs_spread_) return 1;
+  seen.spread += (off * off - seen.spread) / static_cast<double>(std::min(seen.runs, kWindow));
+  return 1 / (1 + seen.spread / (kPriorSpread * kPriorSpread));
+}
+
 void Contention::archive(StateArchive& archive) {
   if (!learns_) return;
   archive.list(seen_, [&](Seen& seen) {
@@ -128,7 +137,8 @@ void Contention::archive(StateArchive& archive) {
     archive.field(seen.mean_others);
     archive.field(seen.longer);
     archive.field(seen.others);
-    archive.expect(is_amount(seen.mean_s) && is_amount(seen.mean_others));
+    if (weighs_spread_) archive.field(seen.spread);
+    archive.expect(is_amount(seen.mean_s) && is_amount(seen.mean_others) && is_amount(seen.spread));
     archive.expect(std::isfinite(seen.longer) && std::isfinite(seen.others));
   });
   archive.field(longer_);

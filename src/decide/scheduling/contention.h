@@ -25,6 +25,11 @@ namespace lambent::scheduling {
 // has to run by itself for it, and functions of any length are compared with themselves only. The
 // runs before weigh less with each that follows, so it follows a device that changes.
 //
+// If it weighs the spread, a run counts by 1 / (1 + v / 0.25^2), with v the mean square of how far,
+// in shares of the mean, the function's runs were from what was expected. Where runs take one time
+// now and five times that then, long ones come together and lie beside each other. That looks like
+// a slow-down, and is none. So the prior, and what other functions tell, weigh more there.
+//
 // Deterministic: plain arithmetic on what it was told.
 class Contention {
  public:
@@ -35,8 +40,12 @@ class Contention {
   // What is learnt is never more than that.
   static constexpr double kMostSlowdown = 8;
 
+  // By how much slow-downs are off the prior, mostly.
+  static constexpr double kPriorSpread = 0.25;
+
   // `learns` false: nothing is followed, and the prior stays.
-  Contention(size_t devices, bool learns) : learns_(learns), clocks_(learns ? devices : 0) {}
+  Contention(size_t devices, bool learns, bool weighs_spread = false)
+      : learns_(learns), weighs_spread_(weighs_spread), clocks_(learns ? devices : 0) {}
 
   // The run in this sandbox is at work from now on: its memory is on the device.
   void begin(SandboxSlot slot, FunctionId function, uint32_t device, Instant now);
@@ -89,14 +98,17 @@ class Contention {
     double mean_others = 0;
     double longer = 0;
     double others = 0;
+    double spread = 0;  // v; 0 where it is not weighed
   };
 
   static Times times_of(const Run& run, const Clock& clock, Instant now);
   static double work_of(const Times& times, double slowdown);
   static void advance(Clock& clock, Instant now);
   void learn(FunctionId function, const Times& times);
+  double share_of_run(Seen& seen, double off) const;
 
   bool learns_;
+  bool weighs_spread_;
   std::vector<Clock> clocks_;  // by device
   std::vector<Seen> seen_;     // by FunctionId
   double longer_ = 0;          // over all functions

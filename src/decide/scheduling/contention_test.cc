@@ -18,8 +18,8 @@ constexpr uint32_t kDevice = 0;
 // runs begin one after the other with pauses between them.
 class World {
  public:
-  World(double slowdown, double spread, uint64_t seed)
-      : slowdown_(slowdown), spread_(spread), random_(seed) {}
+  World(double slowdown, double spread, uint64_t seed, bool weighs_spread = false)
+      : contention(1, true, weighs_spread), slowdown_(slowdown), spread_(spread), random_(seed) {}
 
   void slows_down_by(double slowdown) { slowdown_ = slowdown; }
   void run_for(double length_s) {
@@ -27,7 +27,7 @@ class World {
     while (now_s_ < end_s) step();
   }
 
-  Contention contention{1, true};
+  Contention contention;
 
  private:
   struct Client {
@@ -102,6 +102,37 @@ TEST(Contention, FollowsADeviceThatChanges) {
   EXPECT_NEAR(world.contention.slowdown(), 1.1, 0.15);
 }
 
+TEST(Contention, TwoLongRunsThatMeetByChanceAreNoSlowdownWhereItWeighsTheSpread) {
+  const auto slowdown = [](bool weighs_spread) {
+    Contention contention(1, true, weighs_spread);
+    Instant now{};
+    for (int i = 0; i < 3; ++i) {
+      contention.begin(1, kShort, kDevice, now);
+      contention.end(1, kDevice, true, now += seconds(1));
+    }
+    contention.begin(1, kShort, kDevice, now);
+    contention.begin(2, kLong, kDevice, now);
+    contention.end(1, kDevice, true, now + seconds(10));
+    return contention.slowdown_of(kShort);
+  };
+  EXPECT_GT(slowdown(false), 1.5);
+  EXPECT_LT(slowdown(true), 0.5);
+}
+
+// A device where contexts take turns is found out all the same.
+TEST(Contention, StillLearnsSlowdownsWhereItWeighsTheSpread) {
+  for (const double slowdown : {0.0, 0.2, 0.5, 1.0, 1.2}) {
+    for (const double spread : {0.0, 0.05, 0.5}) {
+      SCOPED_TRACE(std::to_string(slowdown) + ", " + std::to_string(spread));
+      World world(slowdown, spread, 7, true);
+      world.run_for(60);
+      EXPECT_NEAR(world.contention.slowdown(), slowdown, 0.35);
+      world.run_for(540);
+      EXPECT_NEAR(world.contention.slowdown(), slowdown, spread == 0.5 ? 0.2 : 0.05);
+    }
+  }
+}
+
 TEST(Contention, LearnsNothingFromRunsThatAreAlwaysBesideAsMany) {
   Contention contention(1, true);
   Instant now{};
@@ -165,23 +196,29 @@ TEST(Contention, ForgetsAFunctionThatIsAnotherOne) {
 }
 
 TEST(Contention, ComesBackFromItsBytesAndRefusesOthers) {
-  World world(1.0, 0.2, 5);
-  world.run_for(100.4);
-  std::string bytes;
-  StateArchive to(&bytes);
-  world.contention.archive(to);
-  Contention restored(1, true);
-  StateArchive from(bytes);
-  restored.archive(from);
-  EXPECT_TRUE(from.complete());
-  EXPECT_EQ(restored.slowdown(), world.contention.slowdown());
-  EXPECT_EQ(restored.unshared(kLong), world.contention.unshared(kLong));
-  EXPECT_EQ(restored.at_work(kDevice), world.contention.at_work(kDevice));
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    Contention cut(1, true);
-    StateArchive part(std::string_view(bytes).substr(0, size));
-    cut.archive(part);
-    EXPECT_FALSE(part.complete());
+  for (const bool weighs_spread : {false, true}) {
+    World world(1.0, 0.2, 5, weighs_spread);
+    world.run_for(100.4);
+    std::string bytes;
+    StateArchive to(&bytes);
+    world.contention.archive(to);
+    Contention restored(1, true, weighs_spread);
+    StateArchive from(bytes);
+    restored.archive(from);
+    EXPECT_TRUE(from.complete());
+    EXPECT_EQ(restored.slowdown(), world.contention.slowdown());
+    EXPECT_EQ(restored.unshared(kLong), world.contention.unshared(kLong));
+    std::string again;
+    StateArchive to_again(&again);
+    restored.archive(to_again);
+    EXPECT_EQ(again, bytes);
+    EXPECT_EQ(restored.at_work(kDevice), world.contention.at_work(kDevice));
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      Contention cut(1, true, weighs_spread);
+      StateArchive part(std::string_view(bytes).substr(0, size));
+      cut.archive(part);
+      EXPECT_FALSE(part.complete());
+    }
   }
 }
 

@@ -39,6 +39,11 @@ DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions opt
   options_.grace_period = std::min(options_.grace_period, kMostGracePeriod);
 }
 
+void DensityPolicy::adapt(FleetOptions& options) const {
+  options.learns_contention = options_.adapts;
+  options.weighs_spread = options_.adapts && options_.weighs_queue;
+}
+
 void DensityPolicy::places_changed(const View& view, FunctionId function, Instant now) {
   FairQueuing::places_changed(view, function, now);
   rank_again(view, function);

@@ -25,7 +25,8 @@ struct DensityOptions {
   bool adapts = false;
   // Where it adapts: whether how much waits counts in that. The grace period follows the backlog,
   // so that where all wait for long the short ones still go first; and a run begins beside others
-  // also for what waits behind them (gains_now). False: as in the journals of before.
+  // also for what waits behind them (gains_now). And slow-downs are learnt less from functions
+  // whose runs vary (FleetOptions::weighs_spread). False: as in the journals of before.
   bool weighs_queue = false;
 };
 
@@ -78,7 +79,7 @@ class DensityPolicy final : public FairQueuing {
   DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options);
 
   std::string_view name() const override { return "density"; }
-  void adapt(FleetOptions& options) const override { options.learns_contention = options_.adapts; }
+  void adapt(FleetOptions& options) const override;
   Decision decide(const View& view, Instant now) override;
   void places_changed(const View& view, FunctionId function, Instant now) override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;

@@ -79,6 +79,8 @@ struct FleetOptions {
   // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
   // (Policy::adapt), so it is no option of the journal.
   bool learns_contention = false;
+  // Where it does: whether functions whose runs vary by themselves tell less of it. Likewise.
+  bool weighs_spread = false;
 };
 
 // So that a journal can say under which options it was recorded.
