@@ -218,6 +218,19 @@ TEST_F(PtxInPeers, EachContentIsCompiledOnceForAllProcesses) {
   EXPECT_EQ(asked(), 4u) << "each of its threads";
 }
 
+// What is compiled runs in the program: no file of the folder that it runs in becomes part of it.
+TEST_F(PtxInPeers, HeadersOfTheCurrentFolderAreNotRead) {
+  const auto before = std::filesystem::current_path();
+  for (const char* name : {"index.h", "ptx.h", "language.h"}) {
+    std::filesystem::create_directories(folder + "/lambent/host");
+    std::ofstream(folder + "/lambent/host/" + name) << "#error of somewhere else\n";
+  }
+  std::filesystem::current_path(folder);
+  const int result = load(20);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(result, CUDA_SUCCESS);
+}
+
 TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
   setenv("EMULATED_CUDA_PTX_COMPILER", "/no/such/program", 1);
   EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
