@@ -231,6 +231,14 @@ TEST_F(PtxInPeers, HeadersOfTheCurrentFolderAreNotRead) {
   EXPECT_EQ(result, CUDA_SUCCESS);
 }
 
+TEST_F(PtxInPeers, HostCodeBesideTheProgramCountsIfItHasAllKernels) {
+  setenv("EMULATED_CUDA_KERNELS", host_module().c_str(), 1);
+  Peer peer;
+  ASSERT_TRUE(peer.start("ptx_beside"));
+  unsetenv("EMULATED_CUDA_KERNELS");
+  EXPECT_EQ(peer.wait_for_exit(), 0);
+}
+
 TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
   setenv("EMULATED_CUDA_PTX_COMPILER", "/no/such/program", 1);
   EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));

@@ -12,6 +12,8 @@ namespace lambent::emulated_cuda {
 
 Image side_modules_of(Process& process, const void* image,
                       const std::vector<std::string>& kernels) {
+  // Without a kernel nothing says that the PTX is of the program's own source.
+  if (kernels.empty()) return {};
   std::vector<std::string> notes;
   Image found = process.side_modules.find(process.settings.kernels, image, &notes);
   for (const std::string& note : notes) log_refusal("host code for GPU images", note.c_str());
