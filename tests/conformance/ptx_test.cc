@@ -1,5 +1,7 @@
 // PTX that a program makes while it runs: compiled once for each content, linked, or refused with a
 // reason. A kernel of what was loaded runs; what it computes is the business of kernels_test.
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -229,6 +231,35 @@ TEST_F(PtxInPeers, HeadersOfTheCurrentFolderAreNotRead) {
   const int result = load(20);
   std::filesystem::current_path(before);
   EXPECT_EQ(result, CUDA_SUCCESS);
+}
+
+// Whatever a compiler has started ends with the program, even one that is killed.
+TEST_F(PtxInPeers, CompilersEndWithTheProgram) {
+  const std::string held = folder + "/held", script = folder + "/slow";
+  ASSERT_EQ(mkfifo(held.c_str(), 0600), 0);
+  std::ofstream(script) << "#!/bin/sh\nexec 3>" << held << "\necho >&3\nsleep 1000 & wait\n";
+  chmod(script.c_str(), 0700);
+  setenv("EMULATED_CUDA_HOST_COMPILER", script.c_str(), 1);
+  setenv("CONFORMANCE_PTX_VALUE", "21", 1);
+  const int reader = open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  {
+    Peer peer;
+    ASSERT_TRUE(peer.start("ptx"));
+    pollfd stream = {reader, POLLIN, 0};
+    ASSERT_EQ(poll(&stream, 1, 60'000), 1);
+    ASSERT_EQ(stream.revents & POLLIN, POLLIN);
+    peer.kill_and_wait();
+  }
+  char bytes[16];
+  ssize_t got = 0;
+  for (int left = 1000; left > 0; --left) {
+    got = read(reader, bytes, sizeof bytes);
+    if (got == 0) break;
+    poll(nullptr, 0, 10);
+  }
+  EXPECT_EQ(got, 0) << "a process still has it open for writing";
+  close(reader);
 }
 
 TEST_F(PtxInPeers, HostCodeBesideTheProgramCountsIfItHasAllKernels) {

@@ -30,8 +30,9 @@ namespace fs = std::filesystem;
 using cuda_abi::PtxJobOutcome;
 using emulated_node::CodeSettings;
 
-// Two compilers may run one after the other, and then the linker.
-constexpr int kMostCompile_s = 3 * cuda_abi::kPtxJobMost_s;
+// lambent-bundle ends its compilers a little earlier, and says so.
+constexpr int kMostCompile_s = cuda_abi::kPtxJobMost_s + 10;
+constexpr auto kMostExit = std::chrono::seconds(5);  // once it has closed its output
 constexpr size_t kMostAnswerBytes = 256 * 1024;
 
 // PREFIX/bin/lambent-bundle beside PREFIX/lib/emulated/libcuda.so.1, where the settings name none.
@@ -144,8 +145,24 @@ Child start(const std::vector<std::string>& command, const std::vector<std::stri
   return child;
 }
 
-// What the child writes until it ends; none if it takes too long, and then it is stopped. Its exit
-// status is not asked for: a program may wait for all children, or have none told.
+// Ends the child's group: compilers that it has left are of no use. As long as the child is not
+// waited for, its number is no other group's. Its exit status is not asked for: a program may wait
+// for all children, or have none told.
+void finish(pid_t child) {
+  const auto end = std::chrono::steady_clock::now() + kMostExit;
+  siginfo_t ended{};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0 && std::chrono::steady_clock::now() < end) {
+    poll(nullptr, 0, 1);
+  }
+  if (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+  kill(-child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// What the child writes until it closes its output; none if it takes too long. The child has ended
+// then.
 std::optional<std::string> output_of(const Child& child) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kMostCompile_s);
   std::string written;
@@ -166,8 +183,7 @@ std::optional<std::string> output_of(const Child& child) {
   }
   close(child.output);
   if (!in_time) kill(-child.pid, SIGKILL);
-  while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  finish(child.pid);
   if (!in_time) return std::nullopt;
   return written;
 }
