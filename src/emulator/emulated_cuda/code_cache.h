@@ -25,8 +25,8 @@ class CodeCache {
   // limit asks for it. What cannot be written is not kept.
   void keep(const std::string& key, const std::vector<char>& code) const;
 
-  // Held by one thread of one process at a time for the keys of one name; waits for at most so
-  // long, and then goes on without it.
+  // Held by one thread of one process at a time for each key: a file that is locked, and goes with
+  // the turn. Waits for at most so long, and then goes on without it.
   class Turn {
    public:
     Turn(const CodeCache& cache, const std::string& key, int most_wait_s);
@@ -35,7 +35,8 @@ class CodeCache {
     Turn& operator=(const Turn&) = delete;
 
    private:
-    int fd_ = -1;
+    std::string path_;
+    int fd_ = -1;  // locked
   };
 
  private:

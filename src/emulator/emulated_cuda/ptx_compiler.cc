@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "emulator/emulated_cuda/code_cache.h"
+#include "emulator/emulated_cuda/compilations.h"
 #include "gpu/cuda_abi/ptx_job.h"
 
 namespace lambent::emulated_cuda {
@@ -273,6 +274,7 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
   if (bytes > cuda_abi::kMostPtxBytes) {
     return failure(CUDA_ERROR_OUT_OF_MEMORY, "the PTX is too large for host kernels");
   }
+  static auto* compilations = new Compilations;  // threads may outlive static objects
   const CodeCache cache(settings.cache, settings.cache_bytes);
   const auto kept = [&]() -> std::optional<PtxCode> {
     auto found = cache.find(key);
@@ -280,13 +282,16 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
     return PtxCode{CUDA_SUCCESS, "", std::move(*found), true};
   };
   if (auto found = kept()) return std::move(*found);
-  // Another thread or process may be at it.
-  const CodeCache::Turn turn(cache, key, kMostCompile_s);
-  if (auto found = kept()) return std::move(*found);
-  PtxCode made = run_job(settings, program, cache.is_usable() ? cache.folder() : settings.temporary,
-                         modules, level);
-  if (made.result == CUDA_SUCCESS) cache.keep(key, made.bytes);
-  return made;
+  return compilations->once(key, [&] {
+    // Another process may be at it.
+    const CodeCache::Turn turn(cache, key, kMostCompile_s);
+    if (auto found = kept()) return std::move(*found);
+    const Compilations::Compiler compiler(*compilations);
+    PtxCode made = run_job(settings, program,
+                           cache.is_usable() ? cache.folder() : settings.temporary, modules, level);
+    if (made.result == CUDA_SUCCESS) cache.keep(key, made.bytes);
+    return made;
+  });
 }
 
 std::string ptx_text(const void* image, size_t available) {
