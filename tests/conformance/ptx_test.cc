@@ -233,6 +233,30 @@ TEST_F(PtxInPeers, HeadersOfTheCurrentFolderAreNotRead) {
   EXPECT_EQ(result, CUDA_SUCCESS);
 }
 
+TEST_F(PtxInPeers, AnotherCompilerMakesOtherCode) {
+  use_compiler(kReal);
+  const std::string script = folder + "/g++";
+  for (const char* change : {"", "# another version\n"}) {
+    std::ofstream(script) << "#!/bin/sh\n" << change << "exec g++ \"$@\"\n";
+    chmod(script.c_str(), 0700);
+    setenv("EMULATED_CUDA_HOST_COMPILER", script.c_str(), 1);
+    EXPECT_EQ(load(22), CUDA_SUCCESS);
+    EXPECT_EQ(load(22), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(asked(), 2u);
+}
+
+// What is no module is not kept: the next one asks again.
+TEST_F(PtxInPeers, OnlyModulesAreKept) {
+  use_compiler("cd \"$2\"; head -c 5000 /dev/urandom >module.so; echo 'ptx: made'");
+  EXPECT_EQ(load(23), status(CUDA_ERROR_INVALID_IMAGE));
+  size_t kept = 0;
+  for (const auto& each : std::filesystem::directory_iterator(folder + "/cache/emulated-cuda")) {
+    if (each.path().extension() == ".code") ++kept;
+  }
+  EXPECT_EQ(kept, 0u);
+}
+
 // Whatever a compiler has started ends with the program, even one that is killed.
 TEST_F(PtxInPeers, CompilersEndWithTheProgram) {
   const std::string held = folder + "/held", script = folder + "/slow";

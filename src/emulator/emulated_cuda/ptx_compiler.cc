@@ -47,18 +47,38 @@ std::string program_of(const CodeSettings& settings) {
   return (library.parent_path().parent_path().parent_path() / "bin/lambent-bundle").string();
 }
 
-// What the code depends on beside its PTX: the program and the headers, by their sizes and times.
-std::string version_of(const std::string& program) {
+// Where the C++ compiler is; empty if there is none.
+fs::path host_compiler_of(const CodeSettings& settings) {
+  std::vector<std::string> names = {settings.host_compiler};
+  if (names[0].empty()) names = {"clang++", "g++"};
+  std::error_code none;
+  for (const std::string& name : names) {
+    if (name.find('/') != std::string::npos) return fs::canonical(name, none);
+    for (size_t begin = 0; begin <= settings.search_path.size();) {
+      const size_t end =
+          std::min(settings.search_path.find(':', begin), settings.search_path.size());
+      const fs::path path = fs::path(settings.search_path.substr(begin, end - begin)) / name;
+      begin = end + 1;
+      if (access(path.c_str(), X_OK) == 0) return fs::canonical(path, none);
+    }
+  }
+  return {};
+}
+
+// What the code depends on beside its PTX: the program, the headers and the compiler, by their
+// places, sizes and times.
+std::string version_of(const CodeSettings& settings, const std::string& program) {
   std::error_code none;
   std::vector<std::string> rows;
   const auto add = [&](const fs::path& path) {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) return;
-    rows.push_back(path.filename().string() + " " + std::to_string(status.st_size) + " " +
+    rows.push_back(path.string() + " " + std::to_string(status.st_size) + " " +
                    std::to_string(status.st_mtim.tv_sec) + "." +
                    std::to_string(status.st_mtim.tv_nsec));
   };
   add(program);
+  add(host_compiler_of(settings));
   const fs::path headers =
       fs::path(program).parent_path().parent_path() / "share/lambent/include/lambent/host";
   for (fs::recursive_directory_iterator each(headers, none), end; !none && each != end;
@@ -190,7 +210,7 @@ std::optional<std::string> output_of(const Child& child) {
 }
 
 PtxCode failure(CUresult result, const std::string& message) {
-  return {result, message, {}, false};
+  return {result, message, nullptr, false};
 }
 
 CUresult result_of(PtxJobOutcome outcome) {
@@ -250,9 +270,11 @@ PtxCode run_job(const CodeSettings& settings, const std::string& program, const 
   if (answer->outcome != PtxJobOutcome::kMade) {
     return failure(result_of(answer->outcome), answer->message);
   }
-  auto code = read_whole(work.path() + "/" + cuda_abi::kPtxJobOutput);
-  if (!code) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
-  return {CUDA_SUCCESS, "", std::move(*code), false};
+  const auto bytes = read_whole(work.path() + "/" + cuda_abi::kPtxJobOutput);
+  if (!bytes) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
+  auto code = HostCode::copy(bytes->data(), bytes->size(), &error);
+  if (!code) return failure(CUDA_ERROR_INVALID_IMAGE, error);
+  return {CUDA_SUCCESS, "", std::move(code), false};
 }
 
 }  // namespace
@@ -265,7 +287,8 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
   const std::string program = program_of(settings);
   // More than -O2 makes kernels that wait to be run no better (decision 0173).
   const unsigned level = optimisation <= 1 ? 1 : 2;
-  std::string key = version_of(program) + settings.host_compiler + "\n" + std::to_string(level);
+  std::string key =
+      version_of(settings, program) + settings.host_compiler + "\n" + std::to_string(level);
   size_t bytes = 0;
   for (const std::string& module : modules) {
     key += "\n" + std::to_string(module.size()) + "\n" + module;
@@ -277,9 +300,12 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
   static auto* compilations = new Compilations;  // threads may outlive static objects
   const CodeCache cache(settings.cache, settings.cache_bytes);
   const auto kept = [&]() -> std::optional<PtxCode> {
-    auto found = cache.find(key);
+    const auto found = cache.find(key);
     if (!found) return std::nullopt;
-    return PtxCode{CUDA_SUCCESS, "", std::move(*found), true};
+    std::string reason;
+    auto code = HostCode::copy(found->data(), found->size(), &reason);
+    if (!code) return std::nullopt;
+    return PtxCode{CUDA_SUCCESS, "", std::move(code), true};
   };
   if (auto found = kept()) return std::move(*found);
   return compilations->once(key, [&] {
@@ -289,7 +315,7 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
     const Compilations::Compiler compiler(*compilations);
     PtxCode made = run_job(settings, program,
                            cache.is_usable() ? cache.folder() : settings.temporary, modules, level);
-    if (made.result == CUDA_SUCCESS) cache.keep(key, made.bytes);
+    if (made.result == CUDA_SUCCESS) cache.keep(key, made.code->bytes());
     return made;
   });
 }

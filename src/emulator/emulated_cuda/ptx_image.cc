@@ -38,14 +38,10 @@ CUresult compile_image(const std::vector<std::string>& modules, const JitOptions
   PtxCode code = compile_ptx(settings, modules, jit.optimisation());
   *reason = code.message;
   if (code.result == CUDA_SUCCESS) {
-    auto host_code = HostCode::copy(code.bytes.data(), code.bytes.size(), reason);
-    if (host_code) {
-      *reason = code.was_kept ? "the PTX was compiled for the host before"
-                              : "the PTX was compiled for the host";
-      *out = {std::move(host_code)};
-      return CUDA_SUCCESS;
-    }
-    code.result = CUDA_ERROR_INVALID_IMAGE;
+    *reason = code.was_kept ? "the PTX was compiled for the host before"
+                            : "the PTX was compiled for the host";
+    *out = {std::move(code.code)};
+    return CUDA_SUCCESS;
   }
   // Each is told of, as the log has one line for each name.
   if (const size_t number = ++refusals; number <= kMostRefusals) {
