@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "conformance/fixture.h"
@@ -257,6 +258,19 @@ TEST_F(PtxInPeers, OnlyModulesAreKept) {
   EXPECT_EQ(kept, 0u);
 }
 
+TEST_F(PtxInPeers, ACacheThatIsNotUsedIsToldOf) {
+  const char* before = getenv("EMULATED_CUDA_LOG");
+  const std::string log = before != nullptr ? before : "";
+  setenv("EMULATED_CUDA_LOG", (folder + "/log").c_str(), 1);
+  std::filesystem::create_directory(folder + "/cache");
+  chmod((folder + "/cache").c_str(), 0777);
+  EXPECT_EQ(load(24), CUDA_SUCCESS);
+  before != nullptr ? setenv("EMULATED_CUDA_LOG", log.c_str(), 1) : unsetenv("EMULATED_CUDA_LOG");
+  std::ifstream file(folder + "/log");
+  std::string lines((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_NE(lines.find("sticky bit"), std::string::npos) << lines;
+}
+
 // Whatever a compiler has started ends with the program, even one that is killed.
 TEST_F(PtxInPeers, CompilersEndWithTheProgram) {
   const std::string held = folder + "/held", script = folder + "/slow";
@@ -301,8 +315,9 @@ TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
   setenv("EMULATED_CUDA_HOST_COMPILER", "/no/such/compiler", 1);
   EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
   unsetenv("EMULATED_CUDA_HOST_COMPILER");
-  for (const char* broken : {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero",
-                             "echo 'ptx: made'", "echo 'ptx: nonsense'"}) {
+  for (const char* broken :
+       {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero", "echo 'ptx: made'",
+        "echo 'ptx: nonsense'", "ln -s /bin/sh \"$2/module.so\"; echo 'ptx: made'"}) {
     use_compiler(broken);
     EXPECT_EQ(load(19), status(CUDA_ERROR_OPERATING_SYSTEM)) << broken;
   }

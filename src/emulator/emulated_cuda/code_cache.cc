@@ -80,18 +80,40 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+// Made as far as they are missing; only this user can write to those.
+void make_folders(const fs::path& path) {
+  fs::path folder;
+  for (const fs::path& each : path) {
+    folder /= each;
+    mkdir(folder.c_str(), S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
+  }
+}
+
+// Others could put a folder of theirs in the place of the cache.
+bool others_can_replace_in(const fs::path& folder) {
+  struct stat status {};
+  return stat(folder.c_str(), &status) != 0 ||
+         ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0);
+}
+
 }  // namespace
 
 CodeCache::CodeCache(const std::string& folder, uint64_t most_bytes)
     : folder_(folder), most_bytes_(most_bytes) {
   if (folder.empty()) return;
-  std::error_code none;
-  const fs::path parent = fs::path(folder).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, none);
+  const fs::path parent = fs::absolute(folder).parent_path();
+  make_folders(parent);
   mkdir(folder.c_str(), S_IRWXU);
   struct stat status {};
-  usable_ = lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && is_own(status) &&
-            access(folder.c_str(), W_OK | X_OK) == 0;
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    why_not_ = folder + " is no folder and none can be made";
+  } else if (!is_own(status) || access(folder.c_str(), W_OK | X_OK) != 0) {
+    why_not_ = folder + " must be this user's, and no one else may write to it";
+  } else if (others_can_replace_in(parent)) {
+    why_not_ = "others may write to " + parent.string() + ", which has no sticky bit";
+  } else {
+    usable_ = true;
+  }
 }
 
 std::string CodeCache::path_of(const std::string& key) const {

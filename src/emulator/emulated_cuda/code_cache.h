@@ -12,11 +12,12 @@ namespace lambent::emulated_cuda {
 
 class CodeCache {
  public:
-  // Makes the folder if it is not there. One that others can write to is not used: what lies in it
-  // is run. `most_bytes`: what the entries may have together.
+  // Makes the folder if it is not there. One that others can write to or replace is not used: what
+  // lies in it is run. `most_bytes`: what the entries may have together.
   CodeCache(const std::string& folder, uint64_t most_bytes);
 
   bool is_usable() const { return usable_; }
+  const std::string& why_not() const { return why_not_; }  // empty if none is wanted
   const std::string& folder() const { return folder_; }
 
   // None if there is no entry of exactly this key, or a damaged one.
@@ -46,6 +47,7 @@ class CodeCache {
   std::string folder_;
   uint64_t most_bytes_;
   bool usable_ = false;
+  std::string why_not_;
 };
 
 }  // namespace lambent::emulated_cuda

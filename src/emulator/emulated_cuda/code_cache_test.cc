@@ -117,8 +117,34 @@ TEST_F(CodeCacheTest, AFolderInWhichOthersCanWriteIsNotUsed) {
   EXPECT_FALSE(cache.is_usable());
   cache.keep("one", code('1'));
   EXPECT_EQ(cache.find("one"), std::nullopt);
+  EXPECT_NE(cache.why_not(), "");
   EXPECT_FALSE(CodeCache("", 1 << 20).is_usable());
+  EXPECT_EQ(CodeCache("", 1 << 20).why_not(), "") << "none is wanted";
   EXPECT_FALSE(CodeCache("/proc/nothing", 1 << 20).is_usable());
+}
+
+// There others could put a folder of theirs in its place, but for those with the sticky bit (/tmp).
+TEST_F(CodeCacheTest, AFolderThatOthersCanReplaceIsNotUsed) {
+  CodeCache(folder_, 1 << 20).keep("one", code('1'));
+  const std::string parent = parent_ + "/a";
+  for (const mode_t mode : {0777, 0775, 0757}) {
+    chmod(parent.c_str(), mode);
+    const CodeCache cache(folder_, 1 << 20);
+    EXPECT_FALSE(cache.is_usable()) << mode;
+    EXPECT_NE(cache.why_not().find(parent), std::string::npos) << cache.why_not();
+    EXPECT_EQ(cache.find("one"), std::nullopt);
+  }
+  chmod(parent.c_str(), 01777);
+  const CodeCache cache(folder_, 1 << 20);
+  EXPECT_TRUE(cache.find("one").has_value());
+  EXPECT_EQ(cache.why_not(), "");
+}
+
+// Whatever new files of this user may be like.
+TEST_F(CodeCacheTest, FoldersThatAreMadeAreThisUsersAlone) {
+  const mode_t before = umask(0);
+  EXPECT_TRUE(CodeCache(folder_, 1 << 20).is_usable());
+  umask(before);
 }
 
 // Nor an entry that another user could have put there.

@@ -27,7 +27,7 @@ TEST(Compilations, ThreadsThatAskForTheSameCodeShareIt) {
       each = all.once("key", [&] {
         ++times;
         wait_until([&] { return all.waiting() == 2; });
-        return PtxCode{CUDA_ERROR_INVALID_PTX, "line 5", nullptr, false};
+        return PtxCode{CUDA_ERROR_INVALID_PTX, "line 5", nullptr, false, ""};
       });
     });
   }

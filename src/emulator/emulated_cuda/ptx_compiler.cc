@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "emulator/emulated_cuda/code_cache.h"
@@ -110,11 +109,24 @@ class WorkFolder {
   std::string path_;
 };
 
-std::optional<std::vector<char>> read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::vector<char>((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
+// An ordinary file of this user.
+std::optional<std::vector<char>> read_own(const std::string& path) {
+  struct stat status {};
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  const bool is_own =
+      fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+  std::vector<char> bytes(is_own ? static_cast<size_t>(status.st_size) : 0);
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t got = read(fd, bytes.data() + at, bytes.size() - at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    at += static_cast<size_t>(got);
+  }
+  close(fd);
+  if (!is_own || at != bytes.size()) return std::nullopt;
+  return bytes;
 }
 
 struct Child {
@@ -210,7 +222,7 @@ std::optional<std::string> output_of(const Child& child) {
 }
 
 PtxCode failure(CUresult result, const std::string& message) {
-  return {result, message, nullptr, false};
+  return {result, message, nullptr, false, ""};
 }
 
 CUresult result_of(PtxJobOutcome outcome) {
@@ -270,11 +282,11 @@ PtxCode run_job(const CodeSettings& settings, const std::string& program, const 
   if (answer->outcome != PtxJobOutcome::kMade) {
     return failure(result_of(answer->outcome), answer->message);
   }
-  const auto bytes = read_whole(work.path() + "/" + cuda_abi::kPtxJobOutput);
+  const auto bytes = read_own(work.path() + "/" + cuda_abi::kPtxJobOutput);
   if (!bytes) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
   auto code = HostCode::copy(bytes->data(), bytes->size(), &error);
   if (!code) return failure(CUDA_ERROR_INVALID_IMAGE, error);
-  return {CUDA_SUCCESS, "", std::move(code), false};
+  return {CUDA_SUCCESS, "", std::move(code), false, ""};
 }
 
 }  // namespace
@@ -305,19 +317,21 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
     std::string reason;
     auto code = HostCode::copy(found->data(), found->size(), &reason);
     if (!code) return std::nullopt;
-    return PtxCode{CUDA_SUCCESS, "", std::move(code), true};
+    return PtxCode{CUDA_SUCCESS, "", std::move(code), true, ""};
   };
   if (auto found = kept()) return std::move(*found);
-  return compilations->once(key, [&] {
+  PtxCode made = compilations->once(key, [&] {
     // Another process may be at it.
     const CodeCache::Turn turn(cache, key, kMostCompile_s);
     if (auto found = kept()) return std::move(*found);
     const Compilations::Compiler compiler(*compilations);
-    PtxCode made = run_job(settings, program,
-                           cache.is_usable() ? cache.folder() : settings.temporary, modules, level);
-    if (made.result == CUDA_SUCCESS) cache.keep(key, made.code->bytes());
-    return made;
+    PtxCode compiled = run_job(
+        settings, program, cache.is_usable() ? cache.folder() : settings.temporary, modules, level);
+    if (compiled.result == CUDA_SUCCESS) cache.keep(key, compiled.code->bytes());
+    return compiled;
   });
+  made.note = cache.why_not();
+  return made;
 }
 
 std::string ptx_text(const void* image, size_t available) {

@@ -19,6 +19,7 @@ struct PtxCode {
   std::string message;  // why there is none
   std::shared_ptr<const HostCode> code;
   bool was_kept = false;  // it was compiled before
+  std::string note;       // why code is not kept though it should be
 };
 
 // Of modules that are linked as one. INVALID_PTX for what is no PTX, NOT_SUPPORTED for what the

@@ -36,6 +36,9 @@ CUresult compile_image(const std::vector<std::string>& modules, const JitOptions
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   PtxCode code = compile_ptx(settings, modules, jit.optimisation());
+  if (!code.note.empty()) {
+    log_refusal("cache of compiled PTX", ("it is not used: " + code.note).c_str());
+  }
   *reason = code.message;
   if (code.result == CUDA_SUCCESS) {
     *reason = code.was_kept ? "the PTX was compiled for the host before"
