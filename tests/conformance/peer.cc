@@ -1,5 +1,6 @@
 // What the other process does in the cases with two: it says 'r' when it is ready, waits for a
 // byte, and so on.
+#include <elf.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -45,7 +46,6 @@ int hold(bool with_child) {
   return 0;
 }
 
-// Runs a kernel of an image that holds nothing but GPU code.
 // Loads a module of PTX on two threads at a time and runs its kernel; the result is how that went.
 int run_ptx() {
   Driver& cu = driver();
@@ -75,6 +75,57 @@ int run_ptx() {
   return ran && (stored == value || driver().model_mode) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
+// Host code beside the program has a kernel `add`, and not what else is in this PTX.
+int run_ptx_beside() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUmodule module;
+  CUdeviceptr address;
+  CUfunction function;
+  CUlinkState link;
+  size_t bytes;
+  void* linked;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  const std::string variable = ptx_module(".visible .global .align 4 .u32 number = 5;\n");
+  NEED(cu.module_load_data(&module, variable.c_str()));
+  NEED(cu.module_get_global(&address, &bytes, module, "number"));
+  int number = 0;
+  NEED(cu.memcpy_d_to_h(&number, address, sizeof number));
+  if (number != 5) return 4;
+
+  std::string texts[] = {ptx_module(".visible .entry add() { ret; }"), ptx_storing("not_beside", 6),
+                         variable};
+  NEED(cu.link_create_v2(0, nullptr, nullptr, &link));
+  for (std::string& text : texts) {
+    NEED(cu.link_add_data_v2(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "part", 0,
+                             nullptr, nullptr));
+  }
+  NEED(cu.link_complete(link, &linked, &bytes));
+  NEED(cu.module_load_data(&module, linked));
+  NEED(cu.module_get_function(&function, module, "add"));
+  NEED(cu.module_get_function(&function, module, "not_beside"));
+  NEED(cu.module_get_global(&address, &bytes, module, "number"));
+
+  // GPU code in binary form comes from beside the program, with which nothing is linked.
+  Elf64_Ehdr cubin{};
+  std::memcpy(cubin.e_ident, ELFMAG, SELFMAG);
+  cubin.e_ident[EI_CLASS] = ELFCLASS64;
+  cubin.e_machine = 190;  // NVIDIA's
+  NEED(cu.link_create_v2(0, nullptr, nullptr, &link));
+  NEED(cu.link_add_data_v2(link, CU_JIT_INPUT_CUBIN, &cubin, sizeof cubin, "code", 0, nullptr,
+                           nullptr));
+  NEED(cu.link_add_data_v2(link, CU_JIT_INPUT_PTX, texts[0].data(), texts[0].size() + 1, "part", 0,
+                           nullptr, nullptr));
+  NEED(cu.link_complete(link, &linked, &bytes));
+  NEED(cu.link_create_v2(0, nullptr, nullptr, &link));
+  NEED(cu.link_add_data_v2(link, CU_JIT_INPUT_CUBIN, &cubin, sizeof cubin, "code", 0, nullptr,
+                           nullptr));
+  NEED(cu.link_add_data_v2(link, CU_JIT_INPUT_PTX, texts[1].data(), texts[1].size() + 1, "part", 0,
+                           nullptr, nullptr));
+  return cu.link_complete(link, &linked, &bytes) == CUDA_ERROR_NOT_SUPPORTED ? 0 : 5;
+}
+
+// Runs a kernel of an image that holds nothing but GPU code.
 int run_gpu_image() {
   Driver& cu = driver();
   CUcontext context;
@@ -82,7 +133,7 @@ int run_gpu_image() {
   CUfunction add;
   CUdeviceptr memory;
   NEED(cu.ctx_create_v2(&context, 0, 0));
-  NEED(cu.module_load_data(&module, ".version 8.0"));
+  NEED(cu.module_load_data(&module, ptx_module(".visible .entry add() { ret; }").c_str()));
   NEED(cu.module_get_function(&add, module, "add"));
   NEED(cu.mem_alloc(&memory, 32 * sizeof(float)));
   const float one = 1.0f;
@@ -307,6 +358,7 @@ int play(const std::string& role) {
   if (role.starts_with("node_")) return play_node(role);
   if (role == "gpu_image") return run_gpu_image();
   if (role == "ptx") return run_ptx();
+  if (role == "ptx_beside") return run_ptx_beside();
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();

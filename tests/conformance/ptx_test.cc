@@ -1,5 +1,7 @@
 // PTX that a program makes while it runs: compiled once for each content, linked, or refused with a
 // reason. A kernel of what was loaded runs; what it computes is the business of kernels_test.
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "conformance/fixture.h"
@@ -215,7 +218,94 @@ TEST_F(PtxInPeers, EachContentIsCompiledOnceForAllProcesses) {
   EXPECT_EQ(asked(), 2u);
   setenv("CUDA_CACHE_DISABLE", "1", 1);
   EXPECT_EQ(load(17), CUDA_SUCCESS);
-  EXPECT_EQ(asked(), 4u) << "each of its threads";
+  EXPECT_EQ(asked(), 3u) << "its threads share what is under way";
+}
+
+// What is compiled runs in the program: no file of the folder that it runs in becomes part of it.
+TEST_F(PtxInPeers, HeadersOfTheCurrentFolderAreNotRead) {
+  const auto before = std::filesystem::current_path();
+  for (const char* name : {"index.h", "ptx.h", "language.h"}) {
+    std::filesystem::create_directories(folder + "/lambent/host");
+    std::ofstream(folder + "/lambent/host/" + name) << "#error of somewhere else\n";
+  }
+  std::filesystem::current_path(folder);
+  const int result = load(20);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(result, CUDA_SUCCESS);
+}
+
+TEST_F(PtxInPeers, AnotherCompilerMakesOtherCode) {
+  use_compiler(kReal);
+  const std::string script = folder + "/g++";
+  for (const char* change : {"", "# another version\n"}) {
+    std::ofstream(script) << "#!/bin/sh\n" << change << "exec g++ \"$@\"\n";
+    chmod(script.c_str(), 0700);
+    setenv("EMULATED_CUDA_HOST_COMPILER", script.c_str(), 1);
+    EXPECT_EQ(load(22), CUDA_SUCCESS);
+    EXPECT_EQ(load(22), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(asked(), 2u);
+}
+
+// What is no module is not kept: the next one asks again.
+TEST_F(PtxInPeers, OnlyModulesAreKept) {
+  use_compiler("cd \"$2\"; head -c 5000 /dev/urandom >module.so; echo 'ptx: made'");
+  EXPECT_EQ(load(23), status(CUDA_ERROR_INVALID_IMAGE));
+  size_t kept = 0;
+  for (const auto& each : std::filesystem::directory_iterator(folder + "/cache/emulated-cuda")) {
+    if (each.path().extension() == ".code") ++kept;
+  }
+  EXPECT_EQ(kept, 0u);
+}
+
+TEST_F(PtxInPeers, ACacheThatIsNotUsedIsToldOf) {
+  const char* before = getenv("EMULATED_CUDA_LOG");
+  const std::string log = before != nullptr ? before : "";
+  setenv("EMULATED_CUDA_LOG", (folder + "/log").c_str(), 1);
+  std::filesystem::create_directory(folder + "/cache");
+  chmod((folder + "/cache").c_str(), 0777);
+  EXPECT_EQ(load(24), CUDA_SUCCESS);
+  before != nullptr ? setenv("EMULATED_CUDA_LOG", log.c_str(), 1) : unsetenv("EMULATED_CUDA_LOG");
+  std::ifstream file(folder + "/log");
+  std::string lines((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_NE(lines.find("sticky bit"), std::string::npos) << lines;
+}
+
+// Whatever a compiler has started ends with the program, even one that is killed.
+TEST_F(PtxInPeers, CompilersEndWithTheProgram) {
+  const std::string held = folder + "/held", script = folder + "/slow";
+  ASSERT_EQ(mkfifo(held.c_str(), 0600), 0);
+  std::ofstream(script) << "#!/bin/sh\nexec 3>" << held << "\necho >&3\nsleep 1000 & wait\n";
+  chmod(script.c_str(), 0700);
+  setenv("EMULATED_CUDA_HOST_COMPILER", script.c_str(), 1);
+  setenv("CONFORMANCE_PTX_VALUE", "21", 1);
+  const int reader = open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  {
+    Peer peer;
+    ASSERT_TRUE(peer.start("ptx"));
+    pollfd stream = {reader, POLLIN, 0};
+    ASSERT_EQ(poll(&stream, 1, 60'000), 1);
+    ASSERT_EQ(stream.revents & POLLIN, POLLIN);
+    peer.kill_and_wait();
+  }
+  char bytes[16];
+  ssize_t got = 0;
+  for (int left = 1000; left > 0; --left) {
+    got = read(reader, bytes, sizeof bytes);
+    if (got == 0) break;
+    poll(nullptr, 0, 10);
+  }
+  EXPECT_EQ(got, 0) << "a process still has it open for writing";
+  close(reader);
+}
+
+TEST_F(PtxInPeers, HostCodeBesideTheProgramCountsIfItHasAllKernels) {
+  setenv("EMULATED_CUDA_KERNELS", host_module().c_str(), 1);
+  Peer peer;
+  ASSERT_TRUE(peer.start("ptx_beside"));
+  unsetenv("EMULATED_CUDA_KERNELS");
+  EXPECT_EQ(peer.wait_for_exit(), 0);
 }
 
 TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
@@ -225,8 +315,9 @@ TEST_F(PtxInPeers, WithoutACompilerThereIsNoCodeAndNoCrash) {
   setenv("EMULATED_CUDA_HOST_COMPILER", "/no/such/compiler", 1);
   EXPECT_EQ(load(19), status(CUDA_ERROR_NO_BINARY_FOR_GPU));
   unsetenv("EMULATED_CUDA_HOST_COMPILER");
-  for (const char* broken : {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero",
-                             "echo 'ptx: made'", "echo 'ptx: nonsense'"}) {
+  for (const char* broken :
+       {"exit 0", "kill -9 $$", "head -c 100000000 /dev/zero", "echo 'ptx: made'",
+        "echo 'ptx: nonsense'", "ln -s /bin/sh \"$2/module.so\"; echo 'ptx: made'"}) {
     use_compiler(broken);
     EXPECT_EQ(load(19), status(CUDA_ERROR_OPERATING_SYSTEM)) << broken;
   }

@@ -603,7 +603,7 @@ TEST_F(HostileTest, SocketsThatSayNothingOrNonsenseHoldUpNobody) {
   EXPECT_TRUE(talker->was_hung_up_on());
 }
 
-// A line of PTX may stand for a variable of any size. To the emulated device it has what lies in
+// A few lines of PTX may stand for a variable of any size. To the emulated device it has what lies in
 // the file of its host code.
 TEST(HostileModules, MemoryThatAnImageHidesCountsAsWell) {
   constexpr uint64_t kHidden = 80 << 20;
@@ -614,7 +614,7 @@ TEST(HostileModules, MemoryThatAnImageHidesCountsAsWell) {
   ASSERT_TRUE(host.executor.expect<protocol::ExecutorHello>());
   host.add_client(1, kMemory);
   host.add_client(2, Bytes::mib(200));
-  const std::string image = ".version 9.0\n.target sm_90\n";
+  const std::string image = ".version 9.0\n.target sm_90\n.visible .entry endless() { ret; }\n";
   const auto small = connect(host, 1), large = connect(host, 2);
   EXPECT_EQ(load(*small, image), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(free_memory(*small), kMemory.count);

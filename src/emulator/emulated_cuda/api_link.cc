@@ -1,5 +1,6 @@
-// Linking. Modules of PTX are compiled for the host as one; other GPU code cannot be linked here:
-// it stands for the program's side modules. Or there is the one host module that was given.
+// Linking. Modules of PTX are compiled for the host as one, unless host code beside the program has
+// all of their kernels; other GPU code cannot be linked here: it stands for the program's side
+// modules. Or there is the one host module that was given.
 #include <elf.h>
 
 #include <cstring>
@@ -21,8 +22,8 @@ constexpr std::string_view kArchive = "!<arch>\n";
 struct Link {
   JitOptions jit;
   lambent::Mutex mutex;
-  bool any_input GUARDED_BY(mutex) = false;
-  std::vector<std::string> ptx GUARDED_BY(mutex);   // modules that have no host code yet
+  std::vector<std::string> ptx GUARDED_BY(mutex);
+  bool any_gpu_code GUARDED_BY(mutex) = false;      // other than PTX
   std::vector<char> host_module GUARDED_BY(mutex);  // empty: GPU code only
   std::vector<char> result GUARDED_BY(mutex);       // kept for the caller
 };
@@ -48,8 +49,9 @@ std::vector<char> stand_in_for_gpu_code() {
   return bytes;
 }
 
-CUresult refuse_mixture() {
-  log_refusal("cuLinkAddData", "host modules are linked by their compiler; give one");
+CUresult refuse_mixture(Link& link, const char* reason) {
+  log_refusal("linking", reason);
+  link.jit.write_error(reason);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -64,23 +66,58 @@ CUresult add_input(Process& process, Link& link, CUjitInputType type, const char
   if (type == CU_JIT_INPUT_LIBRARY && is_archive) return CUDA_SUCCESS;
   const ImageKind kind = image_kind(input.data());
   if (kind == ImageKind::kPtx) {
-    std::string text = ptx_text(input.data(), input.size());
-    if (side_modules_of(process, data, ptx_kernels(text)).empty()) {
-      link.ptx.push_back(std::move(text));
-    }
-  } else {
-    Image image;
-    std::string reason;
-    if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
-      link.jit.write_error(reason);
-      return result;
-    }
+    link.ptx.push_back(ptx_text(input.data(), input.size()));
+    return CUDA_SUCCESS;
   }
-  link.any_input = true;
-  if (kind != ImageKind::kHostElf) return CUDA_SUCCESS;
-  if (!link.host_module.empty()) return refuse_mixture();
+  Image image;
+  std::string reason;
+  if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
+    link.jit.write_error(reason);
+    return result;
+  }
+  if (kind != ImageKind::kHostElf) {
+    link.any_gpu_code = true;
+    return CUDA_SUCCESS;
+  }
+  if (!link.host_module.empty()) {
+    return refuse_mixture(link, "host modules are linked by their compiler; give one");
+  }
   link.host_module = std::move(input);
   return CUDA_SUCCESS;
+}
+
+// All of the PTX comes from beside the program, or none of it: kernels of one module may use what
+// another one defines.
+CUresult complete(Process& process, Link& link) REQUIRES(link.mutex) {
+  if (link.ptx.empty() && !link.any_gpu_code && link.host_module.empty()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!link.host_module.empty()) {
+    if (!link.ptx.empty()) {
+      return refuse_mixture(link, "a host module cannot be linked with PTX");
+    }
+    link.result = link.host_module;
+    return CUDA_SUCCESS;
+  }
+  std::vector<std::string> kernels;
+  for (const std::string& text : link.ptx) {
+    for (std::string& name : ptx_kernels(text)) kernels.push_back(std::move(name));
+  }
+  std::vector<char> stand_in = stand_in_for_gpu_code();
+  if (link.ptx.empty() || !side_modules_of(process, stand_in.data(), kernels).empty()) {
+    link.result = std::move(stand_in);
+    return CUDA_SUCCESS;
+  }
+  if (link.any_gpu_code) {
+    return refuse_mixture(link,
+                          "PTX that is compiled now cannot be linked with GPU code in binary form");
+  }
+  Image compiled;
+  std::string reason;
+  const CUresult result = compile_image(link.ptx, link.jit, &compiled, &reason);
+  tell(link.jit, result, reason);
+  if (result == CUDA_SUCCESS) link.result = compiled[0]->bytes();
+  return result;
 }
 
 }  // namespace
@@ -125,18 +162,8 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   if (!link) return CUDA_ERROR_INVALID_HANDLE;
   if (!image) return CUDA_ERROR_INVALID_VALUE;
   const lambent::MutexLock lock(link->mutex);
-  if (!link->any_input) return CUDA_ERROR_INVALID_VALUE;
-  if (link->result.empty() && !link->ptx.empty()) {
-    if (!link->host_module.empty()) return refuse_mixture();
-    Image compiled;
-    std::string reason;
-    const CUresult result = compile_image(link->ptx, link->jit, &compiled, &reason);
-    tell(link->jit, result, reason);
-    if (result != CUDA_SUCCESS) return result;
-    link->result = compiled[0]->bytes();
-  }
   if (link->result.empty()) {
-    link->result = link->host_module.empty() ? stand_in_for_gpu_code() : link->host_module;
+    if (CUresult result = complete(*process, *link)) return result;
   }
   *image = link->result.data();
   if (bytes) *bytes = link->result.size();

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMagic = 0x31656863616374d9;
 constexpr const char* kSuffix = ".code";
-constexpr size_t kTurns = 16;  // files that are locked: more keys share them
+constexpr const char* kTurn = "turn-";
+constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 constexpr auto kOldWork = std::chrono::hours(1);
 constexpr size_t kMostEntryBytes = size_t{1} << 30;
 
@@ -35,6 +36,13 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
   uint64_t hash = 0xcbf29ce484222325 ^ seed;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
+}
+
+std::string name_of(std::string_view key) {
+  char name[40];
+  snprintf(name, sizeof name, "%016lx%016lx", static_cast<unsigned long>(hash_of(key, 0)),
+           static_cast<unsigned long>(hash_of(key, kMagic)));
+  return name;
 }
 
 bool is_own(const struct stat& status) {
@@ -72,25 +80,44 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+// Made as far as they are missing; only this user can write to those.
+void make_folders(const fs::path& path) {
+  fs::path folder;
+  for (const fs::path& each : path) {
+    folder /= each;
+    mkdir(folder.c_str(), S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
+  }
+}
+
+// Others could put a folder of theirs in the place of the cache.
+bool others_can_replace_in(const fs::path& folder) {
+  struct stat status {};
+  return stat(folder.c_str(), &status) != 0 ||
+         ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0);
+}
+
 }  // namespace
 
 CodeCache::CodeCache(const std::string& folder, uint64_t most_bytes)
     : folder_(folder), most_bytes_(most_bytes) {
   if (folder.empty()) return;
-  std::error_code none;
-  const fs::path parent = fs::path(folder).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, none);
+  const fs::path parent = fs::absolute(folder).parent_path();
+  make_folders(parent);
   mkdir(folder.c_str(), S_IRWXU);
   struct stat status {};
-  usable_ = lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && is_own(status) &&
-            access(folder.c_str(), W_OK | X_OK) == 0;
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    why_not_ = folder + " is no folder and none can be made";
+  } else if (!is_own(status) || access(folder.c_str(), W_OK | X_OK) != 0) {
+    why_not_ = folder + " must be this user's, and no one else may write to it";
+  } else if (others_can_replace_in(parent)) {
+    why_not_ = "others may write to " + parent.string() + ", which has no sticky bit";
+  } else {
+    usable_ = true;
+  }
 }
 
 std::string CodeCache::path_of(const std::string& key) const {
-  char name[40];
-  snprintf(name, sizeof name, "%016lx%016lx", static_cast<unsigned long>(hash_of(key, 0)),
-           static_cast<unsigned long>(hash_of(key, kMagic)));
-  return folder_ + "/" + name + kSuffix;
+  return folder_ + "/" + name_of(key) + kSuffix;
 }
 
 std::optional<std::vector<char>> CodeCache::find(const std::string& key) const {
@@ -143,7 +170,7 @@ void CodeCache::make_room() const {
     const std::string name = each->path().filename().string();
     const auto used = fs::last_write_time(each->path(), gone);
     if (gone) continue;
-    if (name.starts_with("new-") || name.starts_with("work-")) {
+    if (name.starts_with("new-") || name.starts_with("work-") || name.starts_with(kTurn)) {
       if (now - used > kOldWork) fs::remove_all(each->path(), gone);
     } else if (name.ends_with(kSuffix)) {
       const uint64_t size = fs::file_size(each->path(), gone);
@@ -163,19 +190,31 @@ void CodeCache::make_room() const {
 
 CodeCache::Turn::Turn(const CodeCache& cache, const std::string& key, int most_wait_s) {
   if (!cache.is_usable()) return;
-  const std::string path = cache.folder() + "/turn-" + std::to_string(hash_of(key, 0) % kTurns);
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-  if (fd_ < 0) return;
+  path_ = cache.folder() + "/" + kTurn + name_of(key);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(most_wait_s);
-  while (flock(fd_, LOCK_EX | LOCK_NB) != 0 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (;;) {
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (fd_ < 0) return;
+    while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      if (std::chrono::steady_clock::now() >= end) {
+        close(fd_);
+        fd_ = -1;
+        return;
+      }
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+    struct stat status {};
+    if (fstat(fd_, &status) != 0 || status.st_nlink > 0) break;
+    close(fd_);  // the one before has removed it
   }
+  futimens(fd_, nullptr);  // it is not left by an ended process
 }
 
 // A child that the program forked meanwhile has the descriptor too: closing ours would leave the
 // lock to it.
 CodeCache::Turn::~Turn() {
   if (fd_ < 0) return;
+  unlink(path_.c_str());
   flock(fd_, LOCK_UN);
   close(fd_);
 }

@@ -12,11 +12,12 @@ namespace lambent::emulated_cuda {
 
 class CodeCache {
  public:
-  // Makes the folder if it is not there. One that others can write to is not used: what lies in it
-  // is run. `most_bytes`: what the entries may have together.
+  // Makes the folder if it is not there. One that others can write to or replace is not used: what
+  // lies in it is run. `most_bytes`: what the entries may have together.
   CodeCache(const std::string& folder, uint64_t most_bytes);
 
   bool is_usable() const { return usable_; }
+  const std::string& why_not() const { return why_not_; }  // empty if none is wanted
   const std::string& folder() const { return folder_; }
 
   // None if there is no entry of exactly this key, or a damaged one.
@@ -25,8 +26,8 @@ class CodeCache {
   // limit asks for it. What cannot be written is not kept.
   void keep(const std::string& key, const std::vector<char>& code) const;
 
-  // Held by one thread of one process at a time for the keys of one name; waits for at most so
-  // long, and then goes on without it.
+  // Held by one thread of one process at a time for each key: a file that is locked, and goes with
+  // the turn. Waits for at most so long, and then goes on without it.
   class Turn {
    public:
     Turn(const CodeCache& cache, const std::string& key, int most_wait_s);
@@ -35,7 +36,8 @@ class CodeCache {
     Turn& operator=(const Turn&) = delete;
 
    private:
-    int fd_ = -1;
+    std::string path_;
+    int fd_ = -1;  // locked
   };
 
  private:
@@ -45,6 +47,7 @@ class CodeCache {
   std::string folder_;
   uint64_t most_bytes_;
   bool usable_ = false;
+  std::string why_not_;
 };
 
 }  // namespace lambent::emulated_cuda

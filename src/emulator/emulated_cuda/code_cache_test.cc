@@ -94,14 +94,15 @@ TEST_F(CodeCacheTest, WhatWasNotUsedForTheLongestTimeGoesFirst) {
 TEST_F(CodeCacheTest, WhatEndedProcessesLeftGoesWhenItIsOld) {
   const CodeCache cache(folder_, 1 << 20);
   for (const char* name : {"work-old", "work-new"}) fs::create_directories(folder_ + "/" + name);
-  std::ofstream(folder_ + "/new-old") << "half";
-  for (const char* name : {"work-old", "new-old"}) {
+  for (const char* name : {"new-old", "turn-old"}) std::ofstream(folder_ + "/" + name) << "half";
+  for (const char* name : {"work-old", "new-old", "turn-old"}) {
     fs::last_write_time(folder_ + "/" + name,
                         fs::file_time_type::clock::now() - std::chrono::hours(2));
   }
   cache.keep("one", code('1'));
   EXPECT_FALSE(fs::exists(folder_ + "/work-old"));
   EXPECT_FALSE(fs::exists(folder_ + "/new-old"));
+  EXPECT_FALSE(fs::exists(folder_ + "/turn-old"));
   EXPECT_TRUE(fs::exists(folder_ + "/work-new"));
 }
 
@@ -116,8 +117,34 @@ TEST_F(CodeCacheTest, AFolderInWhichOthersCanWriteIsNotUsed) {
   EXPECT_FALSE(cache.is_usable());
   cache.keep("one", code('1'));
   EXPECT_EQ(cache.find("one"), std::nullopt);
+  EXPECT_NE(cache.why_not(), "");
   EXPECT_FALSE(CodeCache("", 1 << 20).is_usable());
+  EXPECT_EQ(CodeCache("", 1 << 20).why_not(), "") << "none is wanted";
   EXPECT_FALSE(CodeCache("/proc/nothing", 1 << 20).is_usable());
+}
+
+// There others could put a folder of theirs in its place, but for those with the sticky bit (/tmp).
+TEST_F(CodeCacheTest, AFolderThatOthersCanReplaceIsNotUsed) {
+  CodeCache(folder_, 1 << 20).keep("one", code('1'));
+  const std::string parent = parent_ + "/a";
+  for (const mode_t mode : {0777, 0775, 0757}) {
+    chmod(parent.c_str(), mode);
+    const CodeCache cache(folder_, 1 << 20);
+    EXPECT_FALSE(cache.is_usable()) << mode;
+    EXPECT_NE(cache.why_not().find(parent), std::string::npos) << cache.why_not();
+    EXPECT_EQ(cache.find("one"), std::nullopt);
+  }
+  chmod(parent.c_str(), 01777);
+  const CodeCache cache(folder_, 1 << 20);
+  EXPECT_TRUE(cache.find("one").has_value());
+  EXPECT_EQ(cache.why_not(), "");
+}
+
+// Whatever new files of this user may be like.
+TEST_F(CodeCacheTest, FoldersThatAreMadeAreThisUsersAlone) {
+  const mode_t before = umask(0);
+  EXPECT_TRUE(CodeCache(folder_, 1 << 20).is_usable());
+  umask(before);
 }
 
 // Nor an entry that another user could have put there.
@@ -134,25 +161,44 @@ TEST_F(CodeCacheTest, AnEntryInWhichOthersCanWriteIsNotFound) {
   EXPECT_EQ(cache.find("one"), std::nullopt);
 }
 
+// How many descriptors of this process have a file in this folder whose name starts so.
+size_t opened(const std::string& start) {
+  size_t count = 0;
+  for (const auto& each : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(each.path(), gone).string().starts_with(start)) ++count;
+  }
+  return count;
+}
+
 TEST_F(CodeCacheTest, OneHasItsTurnAtATime) {
   const CodeCache cache(folder_, 1 << 20);
-  std::atomic<int> inside{0};
-  std::atomic<bool> together{false};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; i++) {
-    threads.emplace_back([&] {
-      const CodeCache own(folder_, 1 << 20);
-      const CodeCache::Turn turn(own, "key", 60);
-      if (++inside != 1) together = true;
-      std::this_thread::yield();
-      --inside;
+  const std::string turns = fs::canonical(folder_).string() + "/turn-";
+  std::atomic<bool> has_it{false};
+  std::thread other;
+  {
+    const CodeCache::Turn turn(cache, "key", 60);
+    const CodeCache::Turn of_another_key(cache, "another key", 0);
+    EXPECT_EQ(opened(turns), 2u) << "each key has a file";
+    other = std::thread([&] {
+      const CodeCache::Turn later(cache, "key", 60);
+      has_it = true;
     });
+    while (opened(turns) < 3) std::this_thread::yield();  // it tries
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    EXPECT_FALSE(has_it);
   }
-  for (auto& thread : threads) thread.join();
-  EXPECT_FALSE(together);
-  // One that waits too long goes on.
+  other.join();
+  EXPECT_TRUE(has_it);
+  EXPECT_EQ(opened(turns), 0u);
+  EXPECT_TRUE(fs::is_empty(folder_)) << "the files go with the turns";
+}
+
+TEST_F(CodeCacheTest, OneThatWaitsTooLongForItsTurnGoesOn) {
+  const CodeCache cache(folder_, 1 << 20);
   const CodeCache::Turn first(cache, "key", 60);
-  const CodeCache::Turn second(cache, "key", 0);
+  { const CodeCache::Turn second(cache, "key", 0); }
+  EXPECT_FALSE(fs::is_empty(folder_)) << "the turn is still the first one's";
 }
 
 }  // namespace

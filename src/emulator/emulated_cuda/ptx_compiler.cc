@@ -16,10 +16,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "emulator/emulated_cuda/code_cache.h"
+#include "emulator/emulated_cuda/compilations.h"
 #include "gpu/cuda_abi/ptx_job.h"
 
 namespace lambent::emulated_cuda {
@@ -30,8 +30,9 @@ namespace fs = std::filesystem;
 using cuda_abi::PtxJobOutcome;
 using emulated_node::CodeSettings;
 
-// Two compilers may run one after the other, and then the linker.
-constexpr int kMostCompile_s = 3 * cuda_abi::kPtxJobMost_s;
+// lambent-bundle ends its compilers a little earlier, and says so.
+constexpr int kMostCompile_s = cuda_abi::kPtxJobMost_s + 10;
+constexpr auto kMostExit = std::chrono::seconds(5);  // once it has closed its output
 constexpr size_t kMostAnswerBytes = 256 * 1024;
 
 // PREFIX/bin/lambent-bundle beside PREFIX/lib/emulated/libcuda.so.1, where the settings name none.
@@ -45,18 +46,38 @@ std::string program_of(const CodeSettings& settings) {
   return (library.parent_path().parent_path().parent_path() / "bin/lambent-bundle").string();
 }
 
-// What the code depends on beside its PTX: the program and the headers, by their sizes and times.
-std::string version_of(const std::string& program) {
+// Where the C++ compiler is; empty if there is none.
+fs::path host_compiler_of(const CodeSettings& settings) {
+  std::vector<std::string> names = {settings.host_compiler};
+  if (names[0].empty()) names = {"clang++", "g++"};
+  std::error_code none;
+  for (const std::string& name : names) {
+    if (name.find('/') != std::string::npos) return fs::canonical(name, none);
+    for (size_t begin = 0; begin <= settings.search_path.size();) {
+      const size_t end =
+          std::min(settings.search_path.find(':', begin), settings.search_path.size());
+      const fs::path path = fs::path(settings.search_path.substr(begin, end - begin)) / name;
+      begin = end + 1;
+      if (access(path.c_str(), X_OK) == 0) return fs::canonical(path, none);
+    }
+  }
+  return {};
+}
+
+// What the code depends on beside its PTX: the program, the headers and the compiler, by their
+// places, sizes and times.
+std::string version_of(const CodeSettings& settings, const std::string& program) {
   std::error_code none;
   std::vector<std::string> rows;
   const auto add = [&](const fs::path& path) {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) return;
-    rows.push_back(path.filename().string() + " " + std::to_string(status.st_size) + " " +
+    rows.push_back(path.string() + " " + std::to_string(status.st_size) + " " +
                    std::to_string(status.st_mtim.tv_sec) + "." +
                    std::to_string(status.st_mtim.tv_nsec));
   };
   add(program);
+  add(host_compiler_of(settings));
   const fs::path headers =
       fs::path(program).parent_path().parent_path() / "share/lambent/include/lambent/host";
   for (fs::recursive_directory_iterator each(headers, none), end; !none && each != end;
@@ -88,11 +109,24 @@ class WorkFolder {
   std::string path_;
 };
 
-std::optional<std::vector<char>> read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::vector<char>((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
+// An ordinary file of this user.
+std::optional<std::vector<char>> read_own(const std::string& path) {
+  struct stat status {};
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  const bool is_own =
+      fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+  std::vector<char> bytes(is_own ? static_cast<size_t>(status.st_size) : 0);
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t got = read(fd, bytes.data() + at, bytes.size() - at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    at += static_cast<size_t>(got);
+  }
+  close(fd);
+  if (!is_own || at != bytes.size()) return std::nullopt;
+  return bytes;
 }
 
 struct Child {
@@ -144,8 +178,24 @@ Child start(const std::vector<std::string>& command, const std::vector<std::stri
   return child;
 }
 
-// What the child writes until it ends; none if it takes too long, and then it is stopped. Its exit
-// status is not asked for: a program may wait for all children, or have none told.
+// Ends the child's group: compilers that it has left are of no use. As long as the child is not
+// waited for, its number is no other group's. Its exit status is not asked for: a program may wait
+// for all children, or have none told.
+void finish(pid_t child) {
+  const auto end = std::chrono::steady_clock::now() + kMostExit;
+  siginfo_t ended{};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0 && std::chrono::steady_clock::now() < end) {
+    poll(nullptr, 0, 1);
+  }
+  if (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+  kill(-child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// What the child writes until it closes its output; none if it takes too long. The child has ended
+// then.
 std::optional<std::string> output_of(const Child& child) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kMostCompile_s);
   std::string written;
@@ -166,14 +216,13 @@ std::optional<std::string> output_of(const Child& child) {
   }
   close(child.output);
   if (!in_time) kill(-child.pid, SIGKILL);
-  while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  finish(child.pid);
   if (!in_time) return std::nullopt;
   return written;
 }
 
 PtxCode failure(CUresult result, const std::string& message) {
-  return {result, message, {}, false};
+  return {result, message, nullptr, false, ""};
 }
 
 CUresult result_of(PtxJobOutcome outcome) {
@@ -233,9 +282,11 @@ PtxCode run_job(const CodeSettings& settings, const std::string& program, const 
   if (answer->outcome != PtxJobOutcome::kMade) {
     return failure(result_of(answer->outcome), answer->message);
   }
-  auto code = read_whole(work.path() + "/" + cuda_abi::kPtxJobOutput);
-  if (!code) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
-  return {CUDA_SUCCESS, "", std::move(*code), false};
+  const auto bytes = read_own(work.path() + "/" + cuda_abi::kPtxJobOutput);
+  if (!bytes) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
+  auto code = HostCode::copy(bytes->data(), bytes->size(), &error);
+  if (!code) return failure(CUDA_ERROR_INVALID_IMAGE, error);
+  return {CUDA_SUCCESS, "", std::move(code), false, ""};
 }
 
 }  // namespace
@@ -248,7 +299,8 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
   const std::string program = program_of(settings);
   // More than -O2 makes kernels that wait to be run no better (decision 0173).
   const unsigned level = optimisation <= 1 ? 1 : 2;
-  std::string key = version_of(program) + settings.host_compiler + "\n" + std::to_string(level);
+  std::string key =
+      version_of(settings, program) + settings.host_compiler + "\n" + std::to_string(level);
   size_t bytes = 0;
   for (const std::string& module : modules) {
     key += "\n" + std::to_string(module.size()) + "\n" + module;
@@ -257,19 +309,28 @@ PtxCode compile_ptx(const CodeSettings& settings, const std::vector<std::string>
   if (bytes > cuda_abi::kMostPtxBytes) {
     return failure(CUDA_ERROR_OUT_OF_MEMORY, "the PTX is too large for host kernels");
   }
+  static auto* compilations = new Compilations;  // threads may outlive static objects
   const CodeCache cache(settings.cache, settings.cache_bytes);
   const auto kept = [&]() -> std::optional<PtxCode> {
-    auto found = cache.find(key);
+    const auto found = cache.find(key);
     if (!found) return std::nullopt;
-    return PtxCode{CUDA_SUCCESS, "", std::move(*found), true};
+    std::string reason;
+    auto code = HostCode::copy(found->data(), found->size(), &reason);
+    if (!code) return std::nullopt;
+    return PtxCode{CUDA_SUCCESS, "", std::move(code), true, ""};
   };
   if (auto found = kept()) return std::move(*found);
-  // Another thread or process may be at it.
-  const CodeCache::Turn turn(cache, key, kMostCompile_s);
-  if (auto found = kept()) return std::move(*found);
-  PtxCode made = run_job(settings, program, cache.is_usable() ? cache.folder() : settings.temporary,
-                         modules, level);
-  if (made.result == CUDA_SUCCESS) cache.keep(key, made.bytes);
+  PtxCode made = compilations->once(key, [&] {
+    // Another process may be at it.
+    const CodeCache::Turn turn(cache, key, kMostCompile_s);
+    if (auto found = kept()) return std::move(*found);
+    const Compilations::Compiler compiler(*compilations);
+    PtxCode compiled = run_job(
+        settings, program, cache.is_usable() ? cache.folder() : settings.temporary, modules, level);
+    if (compiled.result == CUDA_SUCCESS) cache.keep(key, compiled.code->bytes());
+    return compiled;
+  });
+  made.note = cache.why_not();
   return made;
 }
 

@@ -12,6 +12,8 @@ namespace lambent::emulated_cuda {
 
 Image side_modules_of(Process& process, const void* image,
                       const std::vector<std::string>& kernels) {
+  // Without a kernel nothing says that the PTX is of the program's own source.
+  if (kernels.empty()) return {};
   std::vector<std::string> notes;
   Image found = process.side_modules.find(process.settings.kernels, image, &notes);
   for (const std::string& note : notes) log_refusal("host code for GPU images", note.c_str());
@@ -34,16 +36,15 @@ CUresult compile_image(const std::vector<std::string>& modules, const JitOptions
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   PtxCode code = compile_ptx(settings, modules, jit.optimisation());
+  if (!code.note.empty()) {
+    log_refusal("cache of compiled PTX", ("it is not used: " + code.note).c_str());
+  }
   *reason = code.message;
   if (code.result == CUDA_SUCCESS) {
-    auto host_code = HostCode::copy(code.bytes.data(), code.bytes.size(), reason);
-    if (host_code) {
-      *reason = code.was_kept ? "the PTX was compiled for the host before"
-                              : "the PTX was compiled for the host";
-      *out = {std::move(host_code)};
-      return CUDA_SUCCESS;
-    }
-    code.result = CUDA_ERROR_INVALID_IMAGE;
+    *reason = code.was_kept ? "the PTX was compiled for the host before"
+                            : "the PTX was compiled for the host";
+    *out = {std::move(code.code)};
+    return CUDA_SUCCESS;
   }
   // Each is told of, as the log has one line for each name.
   if (const size_t number = ++refusals; number <= kMostRefusals) {

@@ -17,7 +17,8 @@ CUresult read_image(Process& process, const void* image, JitOptions& jit, Image*
 CUresult compile_image(const std::vector<std::string>& modules, const JitOptions& jit, Image* out,
                        std::string* reason);
 
-// What stands beside the program for these kernels; empty if it has not all of them.
+// What stands beside the program for these kernels; empty if it has not all of them, or if there is
+// no kernel to go by.
 Image side_modules_of(Process& process, const void* image, const std::vector<std::string>& kernels);
 
 // How compiling went, into both logs.

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -42,8 +44,11 @@ void limit(__rlimit_resource resource, rlim_t amount) {
 }
 
 // Between fork and exec: only calls that are safe after fork.
-[[noreturn]] void become(char* const* arguments, const ChildLimits& limits, int out, int err) {
-  setpgid(0, 0);
+[[noreturn]] void become(char* const* arguments, const ChildLimits& limits, pid_t parent, int out,
+                         int err) {
+  if (limits.in_own_group) setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kNotStarted);  // it ended before
   bound_this_process(limits);
   const int none = open("/dev/null", O_RDONLY);
   dup2(none, STDIN_FILENO);
@@ -111,21 +116,22 @@ Result<ChildOutcome> run_child(const std::vector<std::string>& command, const Ch
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
+  const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) return error_from_errno("fork", errno);
-  if (child == 0) become(arguments.data(), limits, out.write.get(), err.write.get());
-  setpgid(child, child);
+  if (child == 0) become(arguments.data(), limits, self, out.write.get(), err.write.get());
+  if (limits.in_own_group) setpgid(child, child);
   out.write.reset();
   err.write.reset();
 
   ChildOutcome outcome;
   const SystemClock clock;
-  const Instant end = clock.now() + limits.wall_time;
+  const Instant end = std::min(limits.end, clock.now() + limits.wall_time);
   int status = 0;
   outcome.timed_out = !gather(out.read.get(), err.read.get(), clock, end, limits, outcome) ||
                       !reap(child, clock, end, status);
   if (outcome.timed_out) {
-    kill(-child, SIGKILL);
+    kill(limits.in_own_group ? -child : child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
   }

@@ -16,6 +16,10 @@ struct ChildLimits {
   Bytes memory = Bytes::mib(4096);    // of address space
   Bytes output = Bytes::kib(256);     // further output is read and dropped
   Bytes file_size = Bytes::mib(512);  // of any file that it writes
+  Instant end = kNever;               // it is stopped then, whatever the wall time
+  // In a process group of its own, which is killed on a time-out. Otherwise it stays in this
+  // process's, and what it has started is left to those that end that group.
+  bool in_own_group = true;
 };
 
 struct ChildOutcome {
@@ -29,7 +33,7 @@ struct ChildOutcome {
 void bound_this_process(const ChildLimits& limits);
 
 // The program is looked up in PATH. UNAVAILABLE if it cannot be started; a program that fails is
-// not an error of this function. On a time-out its whole process group is killed.
+// not an error of this function. It is killed if the calling thread ends.
 Result<ChildOutcome> run_child(const std::vector<std::string>& command, const ChildLimits& limits);
 
 }  // namespace lambent::bundle

@@ -13,7 +13,7 @@ namespace lambent::bundle {
 struct HostCompilation {
   std::string source;
   std::string include_folder;  // holds lambent/kernel.h
-  std::string quote_folder;    // where else #include "..." looks; may be empty
+  std::string quote_folder;    // where else #include "..." looks; empty: the current folder
   std::string output;          // the shared object
   std::string scratch_folder;  // for the files in between
   std::string compiler;        // empty: clang++, else g++

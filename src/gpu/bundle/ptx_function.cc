@@ -589,16 +589,24 @@ class Body {
     if (o.name != "cp" || !o.has("async")) return std::nullopt;
     if (o.has_any({"commit_group", "wait_group", "wait_all"})) return "";
     if (!is_known_access(o, {"async", "ca", "cg"}) || !o.has_any({"shared", "shared::cta"}) ||
-        !o.has("global") || !o.types.empty() || o.operands.size() < 3 || o.operands.size() > 4) {
+        !o.has("global") || !o.types.empty()) {
       return std::nullopt;
     }
+    // The last operand of .L2::cache_hint is a policy, which changes no byte; before it may stand
+    // how many bytes are read.
+    const bool has_policy = o.has("L2::cache_hint");
+    const size_t operands = o.operands.size() - (has_policy ? 1 : 0);
+    if (operands < 3 || operands > 4 || (has_policy && !value(o.operands.back()))) {
+      return std::nullopt;
+    }
+    const std::string& read = o.operands[operands - 1];
     Operation from = o;
     std::erase_if(from.modifiers, [](const auto& each) { return each.starts_with("shared"); });
     const auto source = address(from, o.operands[1]), target = address(o, o.operands[0]);
     static const std::set<std::string> kSizes = {"4", "8", "16"};
-    const auto filled = value(o.operands.back());
+    const auto filled = value(read);
     if (!source || !target || !kSizes.contains(literal(o.operands[2])) || !filled ||
-        registers_of_predicates_.contains(o.operands.back())) {
+        registers_of_predicates_.contains(read)) {
       return std::nullopt;
     }
     return kCall + "copy_and_fill<" + literal(o.operands[2]) + ">(" + *target + ", " + *source +

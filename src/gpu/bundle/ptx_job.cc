@@ -1,8 +1,12 @@
 #include "gpu/bundle/ptx_job.h"
 
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -15,11 +19,31 @@ namespace {
 
 constexpr unsigned kMostOptimisation = 3;
 
+// Compilers, and what they start, are in the group that the driver has made for this process.
+void end_group(int) {
+  if (getpgrp() == getpid()) kill(0, SIGKILL);
+  _exit(1);
+}
+
+// The driver's process may be killed, or be stopped from a terminal, and then nothing waits for the
+// code.
+void end_with_reader() {
+  struct sigaction ending {};
+  ending.sa_handler = end_group;
+  sigaction(SIGTERM, &ending, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  pollfd reader = {STDOUT_FILENO, 0, 0};
+  if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0) end_group(0);  // it has ended
+}
+
 }  // namespace
 
 Result<void> run_ptx_job(const PtxJob& job) {
+  end_with_reader();
   HostCompilation compilation;
   compilation.limits.wall_time = seconds(cuda_abi::kPtxJobMost_s);
+  compilation.limits.end = SystemClock().now() + compilation.limits.wall_time;
+  compilation.limits.in_own_group = false;
   // The translation is this process; each compiler gets limits of its own.
   bound_this_process(compilation.limits);
   // What the program had open is none of a compiler's business.

@@ -18,7 +18,7 @@ struct PtxJob {
 };
 
 // Bounds what this process and its children may take, closes what it inherited and makes the
-// module.
+// module. They end with the process that started this one.
 Result<void> run_ptx_job(const PtxJob& job);
 
 // What the driver reads, on standard output.

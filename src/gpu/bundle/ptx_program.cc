@@ -68,6 +68,8 @@ Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& mod
   ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules));
   compilation.source = compilation.scratch_folder + "/ptx.cc";
   compilation.may_lack_kernels = true;
+  // Nothing of the folder in which the program happens to run is taken for a header.
+  compilation.quote_folder = compilation.scratch_folder;
   // nvcc has made a sum of a product one instruction where the program allows it.
   compilation.options.insert(compilation.options.end(),
                              {"-w", "-fno-strict-aliasing", "-ffp-contract=off", optimisation});

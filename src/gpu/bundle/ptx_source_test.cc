@@ -243,6 +243,26 @@ TEST(PtxSource, AccessesToMemoryThatAreNotKnownAreRefused) {
   EXPECT_FALSE(with("isspacep.global q, p"));
 }
 
+// A policy is not how many bytes are read.
+TEST(PtxSource, CopiesBesideAThreadReadAsManyBytesAsTheySay) {
+  const auto copied = [](const std::string& rest) {
+    return source(kernel(".reg .b32 %r<4>;\n.reg .b64 %rd<3>;\ncp.async.cg.shared.global" + rest));
+  };
+  const auto whole = copied(".L2::128B [%r1], [%rd1], 16;\n");
+  const auto hinted = copied(".L2::cache_hint [%r1], [%rd1], 16, %rd2;\n");
+  const auto part = copied(" [%r1], [%rd1], 16, %r2;\n");
+  const auto both = copied(".L2::cache_hint.L2::128B [%r1], [%rd1], 16, %r2, %rd2;\n");
+  for (const auto* made : {&whole, &hinted, &part, &both}) {
+    ASSERT_TRUE(made->ok()) << made->error().message;
+  }
+  EXPECT_EQ(hinted->text, whole->text);
+  EXPECT_EQ(both->text, part->text);
+  EXPECT_NE(part->text, whole->text);
+  EXPECT_FALSE(copied(" [%r1], [%rd1], 16, %r2, %rd2;\n").ok());
+  EXPECT_FALSE(copied(".L2::cache_hint [%r1], [%rd1], 16;\n").ok());
+  EXPECT_FALSE(copied(".L2::cache_hint [%r1], [%rd1], 16, %nothing;\n").ok());
+}
+
 TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
   const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
   const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));

@@ -13,7 +13,7 @@
 namespace lambent::cuda_abi {
 
 inline constexpr size_t kMostPtxBytes = size_t{64} << 20;  // of all modules of a job
-inline constexpr int kPtxJobMost_s = 300;                  // for each compiler that it runs
+inline constexpr int kPtxJobMost_s = 300;                  // for all compilers that it runs
 
 inline std::string ptx_job_input(size_t number) { return std::to_string(number) + ".ptx"; }
 inline constexpr const char* kPtxJobOutput = "module.so";
