@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
 #include "sim/workload/exact_rows.h"
 #include "sim/workload/exact_source.h"
 #include "sim/workload/function_table.h"
@@ -10,9 +9,10 @@
 namespace lambent::workload {
 namespace {
 
-Error too_many_arrivals(const std::string& file, std::string_view remedy) {
+Error too_many_arrivals(const std::string& file, const TraceOptions& options,
+                        std::string_view remedy) {
   return Error{ErrorCode::kResourceExhausted,
-               file + " has more than " + std::to_string(limits::kTraceArrivals) +
+               file + " has more than " + std::to_string(options.most_held) +
                    " rows, and has to be held in memory; " + std::string(remedy)};
 }
 
@@ -125,7 +125,7 @@ Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::s
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
     if (!more) break;
-    if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals(file, remedy);
+    if (arrivals.size() == options.most_held) return too_many_arrivals(file, options, remedy);
     ASSIGN_OR_RETURN(const uint32_t index, add_row(row, table, runs));
     arrivals.push_back({.at = row.at, .function = index, .execution_s = row.execution_s});
     earliest = std::min(earliest.value_or(row.at), row.at);
@@ -153,7 +153,8 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
                        .skip_bad_rows = options.skip_bad_rows,
                        .start = options.start,
                        .end = end_of_window(options),
-                       .rate_scale = options.rate_scale};
+                       .rate_scale = options.rate_scale,
+                       .most_held = options.most_held};
   const FunctionTable before = table;  // any row
   BadRows bad(file);
   std::vector<uint64_t> counts(table.size());  // in the window
@@ -252,8 +253,8 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     } else if (fields[named].empty()) {
       bad.add(rows.line(), "the function has no name");
     } else {
-      if (arrivals.size() == limits::kTraceArrivals) {
-        return too_many_arrivals(file, "cut it into shorter ones");
+      if (arrivals.size() == options.most_held) {
+        return too_many_arrivals(file, options, "cut it into shorter ones");
       }
       ASSIGN_OR_RETURN(const uint32_t index, table.index_of(fields[named]));
       if (index >= durations.size()) durations.resize(index + 1);

@@ -185,6 +185,34 @@ TEST(ExactTrace, FailsWhenItsRowsAreOthersTheSecondTime) {
   EXPECT_FALSE(read_trace(std::make_unique<Unsteady>(first, "a,b\n"), nullptr, "t.csv", {}).ok());
 }
 
+TEST(ExactTrace, HoldsNoMoreThanItMay) {
+  const std::string text = "at,ran\n1,0.5\n2,0.1\n2,0.2\n2,0.3\n3,0.4\n";
+  TraceOptions options{.columns = columns({"time=at:s", "duration=ran:s"}), .most_held = 3};
+  auto fits = read(text, options);
+  ASSERT_TRUE(fits.ok()) << fits.error().message;
+  EXPECT_EQ(drain(*fits->arrivals).size(), 5u);
+  EXPECT_FALSE(fits->arrivals->failure().has_value());
+
+  options.most_held = 2;
+  auto crowded = read(text, options);
+  ASSERT_TRUE(crowded.ok()) << crowded.error().message;
+  EXPECT_EQ(times_of(*crowded), std::vector<double>{0});
+  auto failure = crowded->arrivals->failure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(failure->message, HasSubstr("folder/t.csv has more than 2 rows of one instant"));
+  EXPECT_FALSE(crowded->arrivals->next().has_value());
+
+  // Whole in memory, because the order is another.
+  const auto held = read(text + "1,1\n", options);
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code, ErrorCode::kResourceExhausted);
+  // Without run times a number for each function is enough.
+  auto counted = read("t_ms,func\n1,a\n1,a\n1,b\n", options = {.most_held = 2});
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(drain(*counted->arrivals).size(), 3u);
+}
+
 TEST(ExactTrace, NamesTheFunctionsFileInItsErrors) {
   const auto trace = read("t_ms,func\n0,a\n", {}, "func,gpu_function\na\n");
   ASSERT_FALSE(trace.ok());
