@@ -185,6 +185,22 @@ TEST(ExactTrace, FailsWhenItsRowsAreOthersTheSecondTime) {
   EXPECT_FALSE(read_trace(std::make_unique<Unsteady>(first, "a,b\n"), nullptr, "t.csv", {}).ok());
 }
 
+TEST(ExactTrace, KeepsTheNanosecondsOfAClock) {
+  const TraceOptions options{.columns = columns({"start=start:ns", "end=end:ns"})};
+  auto trace = read(
+      "start,end\n1700000000000000000,1700000000000002000\n"
+      "1700000000000000300,1700000000000003300\n",
+      options);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const auto arrivals = drain(*trace->arrivals);
+  ASSERT_EQ(arrivals.size(), 2u);
+  EXPECT_FLOAT_EQ(arrivals[0].execution_s, 2e-6F);
+  EXPECT_EQ(arrivals[1].at, Duration(300));
+  EXPECT_FLOAT_EQ(arrivals[1].execution_s, 3e-6F);
+  EXPECT_THAT(wrong_with("start,end\n1700000000000000001,1700000000000000000\n", options),
+              HasSubstr("it ends before it begins"));
+}
+
 TEST(ExactTrace, HoldsNoMoreThanItMay) {
   const std::string text = "at,ran\n1,0.5\n2,0.1\n2,0.2\n2,0.3\n3,0.4\n";
   TraceOptions options{.columns = columns({"time=at:s", "duration=ran:s"}), .most_held = 3};
