@@ -22,7 +22,7 @@ Duration end_of_window(const TraceOptions& options) {
 
 // Of arrivals that are held in memory: the window, the chosen functions, the rate.
 Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arrival> arrivals,
-                     const BadRows& bad, const TraceOptions& options) {
+                     const std::string& file, const BadRows& bad, const TraceOptions& options) {
   if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
   const Duration end = end_of_window(options);
   std::erase_if(arrivals, [&](const Arrival& a) { return a.at < options.start || a.at >= end; });
@@ -34,10 +34,12 @@ Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arriva
   ASSIGN_OR_RETURN(const auto new_index,
                    choose_functions(trace.functions, counts, options.only, options.busiest));
   std::erase_if(arrivals, [&](const Arrival& a) { return new_index[a.function] == kNotChosen; });
+  Duration last = options.start;
+  for (const Arrival& arrival : arrivals) last = std::max(last, arrival.at);
+  ASSIGN_OR_RETURN(trace.length, length_at_rate(last - options.start, options.rate_scale, file));
   for (Arrival& arrival : arrivals) {
     arrival.function = new_index[arrival.function];
     arrival.at = from_seconds(to_seconds(arrival.at - options.start) / options.rate_scale);
-    trace.length = std::max(trace.length, arrival.at);
   }
   trace.arrivals = source_of(std::move(arrivals));
   return trace;
@@ -136,8 +138,8 @@ Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::s
   }
   runs.tell(table);
   auto assumptions = assumptions_of(rows, file, arrivals.size());
-  ASSIGN_OR_RETURN(Trace trace,
-                   finish(layout.format, std::move(table), std::move(arrivals), bad, options));
+  ASSIGN_OR_RETURN(Trace trace, finish(layout.format, std::move(table), std::move(arrivals), file,
+                                       bad, options));
   trace.has_run_times = layout.has_run_times();
   trace.assumptions = std::move(assumptions);
   return trace;
@@ -195,12 +197,13 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
   trace.assumptions = assumptions_of(rows, file, read);
   ASSIGN_OR_RETURN(plan.new_index,
                    choose_functions(trace.functions, counts, options.only, options.busiest));
+  Duration length{};
   for (size_t i = 0; i < counts.size(); ++i) {
     if (plan.new_index[i] == kNotChosen || counts[i] == 0) continue;
     plan.arrivals += counts[i];
-    const double last_s = to_seconds(last[i] - options.start) / options.rate_scale;
-    trace.length = std::max(trace.length, from_seconds(last_s));
+    length = std::max(length, last[i] - options.start);
   }
+  ASSIGN_OR_RETURN(trace.length, length_at_rate(length, options.rate_scale, file));
   plan.table = std::move(table);
   ASSIGN_OR_RETURN(trace.arrivals, source_of(std::move(lines), std::move(plan)));
   return trace;
@@ -270,7 +273,7 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     table.at(i).recorded_s = *quarter;
   }
   ASSIGN_OR_RETURN(Trace trace,
-                   finish("azure2021", std::move(table), std::move(arrivals), bad, options));
+                   finish("azure2021", std::move(table), std::move(arrivals), file, bad, options));
   trace.assumptions.push_back(
       "durations only choose what of the catalogue stands for a function; with --column "
       "end=end_timestamp:s, duration=duration:s and function=func calls take them");

@@ -326,6 +326,24 @@ TEST(TraceReader, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(read("t_ms,func\n" + std::string(1'100'000, 'x')).error().code, ErrorCode::kOutOfRange);
 }
 
+TEST(TraceReader, RefusesARateAtWhichItsTimesDoNotFit) {
+  const TraceOptions slow{.rate_scale = 1e-6};
+  const TraceOptions slowest{.rate_scale = 1e-300};
+  for (const std::string_view text :
+       {"t_ms,func\n0,f\n2000000,f\n", "fid,1,2\nf,1,1\n" /* two minutes */,
+        "day,time,f\n0,0,1\n0,1000,1\n",
+        "app,func,end_timestamp,duration\nx,f,2000,1\nx,f,3000,1\n"}) {
+    const bool is_short = text.starts_with("fid");
+    EXPECT_THAT(wrong_with(text, is_short ? slowest : slow), HasSubstr("folder/t.csv: ")) << text;
+    EXPECT_THAT(wrong_with(text, slowest), HasSubstr("choose a higher rate")) << text;
+    EXPECT_EQ(wrong_with(text, {.rate_scale = 1e-5}), "") << text;
+  }
+  const auto piped =
+      read_trace(std::make_unique<OnceOnly>("t_ms,func\n2000000,f\n"), nullptr, "t.csv", slow);
+  ASSERT_FALSE(piped.ok());
+  EXPECT_EQ(piped.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(TraceReader, SaysWhatAFileIsThatIsNoTable) {
   EXPECT_THAT(read("\xFD"
                    "7zXZ...\n")
