@@ -357,7 +357,7 @@ Result<void> sweep_all(const Options& options) {
   if (options.seeds > 1) {
     std::cout << (seeds_change_nothing(points)
                       ? "The seeds change nothing in this workload; --execution-spread draws "
-                        "execution times.\n"
+                        "execution times where the trace has none.\n"
                       : "Means over " + std::to_string(options.seeds) +
                             " seeds, ± half of the 95 % confidence interval.\n");
   }

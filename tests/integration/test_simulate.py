@@ -94,6 +94,8 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("is not WHAT=COLUMN", self.run_cli("simulate", "jobs.csv", "--column", "when", expect=2).stderr)
         self.assertIn("is not IN,OUT", self.run_cli("simulate", "jobs.csv", "--token-rates", "fast", expect=2).stderr)
         self.assertIn("leave out --phases", self.run_cli("simulate", "jobs.csv", *columns, "--phases", "mps", expect=INVALID).stderr)
+        self.assertIn("leave out --execution-spread", self.run_cli("simulate", "jobs.csv", *columns, "--execution-spread", "0.2", expect=INVALID).stderr)
+        self.run_cli("simulate", "jobs.csv", *columns, "--execution-spread", "0")
 
     def test_requests_to_a_model_take_what_the_rates_say(self):
         (self.folder / "code.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n"
