@@ -22,7 +22,7 @@ std::optional<Number> parsed(std::string_view text) {
   return number;
 }
 
-// Reads one object in time that grows with its length alone. It gives the keys of the object itself
+// Reads one object in time that only grows with its length. It gives the keys of the object itself
 // to `begin`, which returns where the value's text goes, or null if it is not wanted; lists and
 // objects have no text. Of equal keys the last one counts.
 class ObjectReader final : public nlohmann::json_sax<nlohmann::json> {
