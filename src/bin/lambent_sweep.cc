@@ -215,11 +215,6 @@ class CellWork {
     const MutexLock lock(mutex_);
     return failure_;
   }
-  // Of the cells' traces, each once.
-  std::set<std::string> assumptions() {
-    const MutexLock lock(mutex_);
-    return assumptions_;
-  }
 
  private:
   // False: this cell failed, or one before it.
@@ -227,9 +222,9 @@ class CellWork {
             const std::vector<std::string>& arguments) {
     const MutexLock lock(mutex_);
     if (failure_) return false;
-    if (run.ok()) assumptions_.insert(run->assumptions.begin(), run->assumptions.end());
     const auto kept = run.ok()
-                          ? results_.add({cell, sweep::figures_of(run->summary, run->utilisation)})
+                          ? results_.add({cell, sweep::figures_of(run->summary, run->utilisation),
+                                          run->assumptions})
                           : Result<void>(run.error());
     if (!kept.ok()) {
       failure_ = Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};
@@ -247,12 +242,9 @@ class CellWork {
   Results& results_ GUARDED_BY(mutex_);
   Progress& progress_ GUARDED_BY(mutex_);
   std::optional<Error> failure_ GUARDED_BY(mutex_);
-  std::set<std::string> assumptions_ GUARDED_BY(mutex_);
 };
 
-// What was taken to be so of the traces of the cells that ran.
-Result<std::set<std::string>> run_cells(const Options& options, const SweepPlan& plan,
-                                        Results& results) {
+Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& results) {
   std::vector<sweep::Cell> left;
   for (sweep::Cell& cell : plan.grid.cells()) {
     if (!results.has(cell)) left.push_back(std::move(cell));
@@ -270,7 +262,7 @@ Result<std::set<std::string>> run_cells(const Options& options, const SweepPlan&
   cells.work();
   for (std::thread& thread : threads) thread.join();
   if (const auto failure = cells.failure()) return *failure;
-  return cells.assumptions();
+  return {};
 }
 
 // The axes of the heat maps: as chosen, else the two with the most values.
@@ -338,7 +330,8 @@ Result<void> sweep_all(const Options& options) {
   if (!options.out.empty()) {
     RETURN_IF_ERROR(results.open(options.out, {LAMBENT_VERSION, plan.arguments, plan.grid}));
   }
-  ASSIGN_OR_RETURN(const auto assumptions, run_cells(options, plan, results));
+  RETURN_IF_ERROR(run_cells(options, plan, results));
+  page.assumptions = assumptions_of(results.all());
   const std::vector<sweep::Point> points = points_of(plan.grid, results.all());
   if (!options.csv.empty()) {
     RETURN_IF_ERROR(write_file_atomically(options.csv, csv_of(plan.grid, points), false));
@@ -350,14 +343,14 @@ Result<void> sweep_all(const Options& options) {
     RETURN_IF_ERROR(write_file_atomically(options.page, html_of(page, plan.grid, points), false));
   }
   if (options.json) {
-    std::cout << json_of(plan.grid, points);
+    std::cout << json_of(plan.grid, points, page.assumptions);
     return {};
   }
   std::cout << text_table(plan.grid, points, page.metrics);
   if (options.seeds > 1) {
     std::cout << (seeds_change_nothing(points)
                       ? "The seeds change nothing in this workload; --execution-spread draws "
-                        "execution times.\n"
+                        "execution times where the trace has none.\n"
                       : "Means over " + std::to_string(options.seeds) +
                             " seeds, ± half of the 95 % confidence interval.\n");
   }
@@ -367,7 +360,7 @@ Result<void> sweep_all(const Options& options) {
     std::cout
         << "Latencies are of the invocations that succeeded; where many failed they flatter.\n";
   }
-  for (const std::string& each : assumptions) std::cout << "assumed: " << each << "\n";
+  for (const std::string& each : page.assumptions) std::cout << "assumed: " << each << "\n";
   std::cout << "All figures are simulated.\n";
   return {};
 }

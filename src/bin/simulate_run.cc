@@ -130,6 +130,15 @@ Result<void> check_devices(const SimulateOptions& options, const cli::ReplayPlan
   return {};
 }
 
+// Run times of the trace are not drawn.
+Result<void> check_spread(const SimulateOptions& options, const cli::ReplayPlan& plan) {
+  if (options.run.spread == 0 || !plan.trace.has_run_times) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               options.workload.trace +
+                   " says how long calls run, so nothing of that is drawn; leave out "
+                   "--execution-spread"};
+}
+
 void print_speed(const std::string& policy_name, const simulator::WorkloadRunTotals& totals,
                  double took_s) {
   std::fprintf(
@@ -181,6 +190,7 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   ASSIGN_OR_RETURN(SchedulerSettings settings, settings_of(options));
   ASSIGN_OR_RETURN(cli::ReplayPlan plan, cli::make_plan(options.workload));
   RETURN_IF_ERROR(check_devices(options, plan));
+  RETURN_IF_ERROR(check_spread(options, plan));
   simulator::WorkloadRunOptions run = options.run;
   const bool knows_all = policy_name == kClairvoyant;
   if (knows_all) RETURN_IF_ERROR(know_all(plan, settings, run));

@@ -89,11 +89,18 @@ class SimulateTest(unittest.TestCase):
         shown = self.run_cli("simulate", "jobs.csv", *columns).stdout
         self.assertIn("assumed: times count from the earliest row\n", shown)
         self.assertIn("assumed: calls run as long as the trace says", shown)
-        self.assertIn("assumed: times count", self.run_cli("sweep", "jobs.csv", *columns, "--vary", "D=1:2").stdout)
+        sweep = ("sweep", "jobs.csv", *columns, "--vary", "D=1:2", "--out", "s.jsonl")
+        self.assertIn("assumed: times count", self.run_cli(*sweep).stdout)
+        # All cells are there already; what was assumed of them is as well.
+        resumed = json.loads(self.run_cli(*sweep, "--json", "--page", "s.html").stdout)
+        self.assertEqual(resumed["assumptions"], sorted(run["assumptions"]))
+        self.assertIn("times count from the earliest row", (self.folder / "s.html").read_text())
         self.assertIn("is there twice", self.run_cli("simulate", "jobs.csv", *columns, "--column", "time=took:s", expect=INVALID).stderr)
         self.assertIn("is not WHAT=COLUMN", self.run_cli("simulate", "jobs.csv", "--column", "when", expect=2).stderr)
         self.assertIn("is not IN,OUT", self.run_cli("simulate", "jobs.csv", "--token-rates", "fast", expect=2).stderr)
         self.assertIn("leave out --phases", self.run_cli("simulate", "jobs.csv", *columns, "--phases", "mps", expect=INVALID).stderr)
+        self.assertIn("leave out --execution-spread", self.run_cli("simulate", "jobs.csv", *columns, "--execution-spread", "0.2", expect=INVALID).stderr)
+        self.run_cli("simulate", "jobs.csv", *columns, "--execution-spread", "0")
 
     def test_requests_to_a_model_take_what_the_rates_say(self):
         (self.folder / "code.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n"

@@ -48,8 +48,9 @@ Result<workload::Trace> open_workload(const ReplayOptions& options,
                              : options.read.start + options.read.length;
   generator.duration = std::max(generator.duration, end);
   ASSIGN_OR_RETURN(workload::Trace trace, workload::generate(generator, catalogue));
-  const double length_s = to_seconds(end - options.read.start) / options.read.rate_scale;
-  trace.length = from_seconds(length_s);
+  ASSIGN_OR_RETURN(trace.length,
+                   workload::length_at_rate(end - options.read.start, options.read.rate_scale,
+                                            "the generated workload"));
   trace.arrivals = workload::window_of(std::move(trace.arrivals), options.read.start, end,
                                        options.read.rate_scale);
   return trace;

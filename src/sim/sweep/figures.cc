@@ -75,6 +75,14 @@ const std::vector<Metric>& metrics() {
   return kMetrics;
 }
 
+std::set<std::string> assumptions_of(const std::vector<CellResult>& results) {
+  std::set<std::string> all;
+  for (const CellResult& result : results) {
+    all.insert(result.assumptions.begin(), result.assumptions.end());
+  }
+  return all;
+}
+
 std::vector<std::optional<double>> figures_of(const Summary& summary,
                                               std::optional<double> utilisation) {
   std::vector<std::optional<double>> figures;

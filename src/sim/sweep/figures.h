@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,10 @@ std::optional<size_t> metric_index(std::string_view name);
 struct CellResult {
   Cell cell;
   std::vector<std::optional<double>> figures;  // one for each of metrics()
+  std::vector<std::string> assumptions = {};   // what of its trace was taken to be so
 };
+// Of all these, each once.
+std::set<std::string> assumptions_of(const std::vector<CellResult>& results);
 std::vector<std::optional<double>> figures_of(const workload::Summary& summary,
                                               std::optional<double> utilisation);
 

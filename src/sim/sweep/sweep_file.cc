@@ -52,6 +52,9 @@ bool read_result(const Json& json, const Grid& grid, CellResult& result) {
       result.cell.values.push_back(cell.at(axis.name).get<std::string>());
     }
     result.cell.seed = json.at("seed").get<uint64_t>();
+    if (json.contains("assumptions")) {
+      result.assumptions = json.at("assumptions").get<std::vector<std::string>>();
+    }
     for (const Metric& metric : metrics()) {
       const Json& figure = json.at("figures").at(std::string(metric.name));
       result.figures.push_back(figure.is_null() ? std::nullopt
@@ -84,7 +87,9 @@ std::string line_of(const CellResult& result, const Grid& grid) {
   for (size_t i = 0; i < metrics().size(); ++i) {
     figures[std::string(metrics()[i].name)] = result.figures[i] ? Json(*result.figures[i]) : Json();
   }
-  return line({{"cell", cell}, {"seed", result.cell.seed}, {"figures", figures}});
+  Json text = {{"cell", cell}, {"seed", result.cell.seed}, {"figures", figures}};
+  if (!result.assumptions.empty()) text["assumptions"] = result.assumptions;
+  return line(text);
 }
 
 Result<SweepFile> read_sweep(std::string_view text, const std::string& file) {

@@ -40,6 +40,16 @@ TEST(SweepFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->results[2].figures[*metric_index("p99_s")], std::nullopt);
 }
 
+TEST(SweepFile, KeepsWhatWasAssumed) {
+  CellResult assumed = result(kGrid.cells()[0], 1);
+  assumed.assumptions = {"b", "a"};
+  const auto read = read_sweep(line_of(kHeader) + line_of(assumed, kGrid), "sweep.jsonl");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->results[0].assumptions, assumed.assumptions);
+  EXPECT_EQ(assumptions_of({assumed, read->results[0], result(kGrid.cells()[1], 1)}),
+            (std::set<std::string>{"a", "b"}));
+}
+
 TEST(SweepFile, GoesOnBeforeALineThatWasCutOff) {
   const std::string whole = file_of(2);
   const std::string text = file_of(3);
@@ -87,7 +97,9 @@ TEST(SweepText, RowsHaveMeansAndIntervals) {
   const std::string csv = csv_of(kGrid, points);
   EXPECT_THAT(csv, HasSubstr("D,policy,seeds,mean_s,mean_s_half_width,p50_s"));
   EXPECT_THAT(csv, HasSubstr("\n1,fcfs,2,2.0,12.706"));
-  EXPECT_THAT(json_of(kGrid, points), HasSubstr("\"policy\": \"fcfs\""));
+  const std::string json = json_of(kGrid, points, {"all is well"});
+  EXPECT_THAT(json, HasSubstr("\"policy\": \"fcfs\""));
+  EXPECT_THAT(json, HasSubstr("\"assumptions\": [\n  \"all is well\"\n ]"));
   EXPECT_FALSE(seeds_change_nothing(points));
 }
 
@@ -96,10 +108,12 @@ TEST(SweepPage, HasAMapPerMetricAndEscapesNames) {
   std::vector<CellResult> results;
   double mean_s = 1;
   for (const Cell& cell : grid.cells()) results.push_back(result(cell, mean_s *= 3));
-  const std::string page = html_of({"A <title>", "what was run", {*metric_index("mean_s")}, 0, 1},
-                                   grid, points_of(grid, results));
+  const std::string page =
+      html_of({"A <title>", "what was run", {*metric_index("mean_s")}, 0, 1, {"x < y"}}, grid,
+              points_of(grid, results));
   EXPECT_THAT(page, HasSubstr("A &lt;title&gt;"));
   EXPECT_THAT(page, HasSubstr("y&amp;z"));
+  EXPECT_THAT(page, HasSubstr("<li>x &lt; y</li>"));
   EXPECT_EQ(page.find("<b>"), std::string::npos);
   // The least is framed, the most is the darkest: four cells, one of them framed.
   EXPECT_THAT(page, HasSubstr("class=\"heat h0\"><title>3</title>"));

@@ -175,7 +175,13 @@ std::string text_of(const Estimate& estimate) {
 std::string html_of(const SweepPage& page, const Grid& grid, const std::vector<Point>& points) {
   std::string html = "<p class=\"facts\">" + markup_escape(page.facts) +
                      "</p>\n<div class=\"note\"><strong>These times are simulated.</strong> The "
-                     "scheduler decided for modelled functions on modelled devices.</div>\n<style>";
+                     "scheduler decided for modelled functions on modelled devices.</div>\n";
+  if (!page.assumptions.empty()) {
+    html += "<p>Assumed:</p>\n<ul>";
+    for (const std::string& each : page.assumptions) html += "<li>" + markup_escape(each) + "</li>";
+    html += "</ul>\n";
+  }
+  html += "<style>";
   for (int shade = 0; shade <= 10; ++shade) {
     html += ".h" + std::to_string(shade) +
             "{fill-opacity:" + workload::fixed(0.06 + 0.062 * shade, 3) + "}";

@@ -2,6 +2,7 @@
 // Pure and deterministic; used by lambent-sweep.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@ namespace lambent::sweep {
 
 struct SweepPage {
   std::string title;
-  std::string facts;            // what was run, in plain text
-  std::vector<size_t> metrics;  // indices into metrics(): a heat map each
-  size_t across = 0;            // the axis that goes from left to right
-  size_t down = 0;              // and from top to bottom; the same as `across`: one row
+  std::string facts;                       // what was run, in plain text
+  std::vector<size_t> metrics;             // indices into metrics(): a heat map each
+  size_t across = 0;                       // the axis that goes from left to right
+  size_t down = 0;                         // and from top to bottom; the same as `across`: one row
+  std::set<std::string> assumptions = {};  // what of the traces was taken to be so
 };
 
 // Maps beyond this many are left out, and the page says so.

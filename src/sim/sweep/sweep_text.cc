@@ -32,7 +32,8 @@ std::string csv_of(const Grid& grid, const std::vector<Point>& points) {
   return text;
 }
 
-std::string json_of(const Grid& grid, const std::vector<Point>& points) {
+std::string json_of(const Grid& grid, const std::vector<Point>& points,
+                    const std::set<std::string>& assumptions) {
   auto all = nlohmann::ordered_json::array();
   for (const Point& point : points) {
     nlohmann::ordered_json values = nlohmann::ordered_json::object();
@@ -47,7 +48,9 @@ std::string json_of(const Grid& grid, const std::vector<Point>& points) {
     }
     all.push_back({{"point", values}, {"figures", figures}});
   }
-  return nlohmann::ordered_json{{"simulated", true}, {"points", all}}.dump(1) + "\n";
+  const nlohmann::ordered_json json = {
+      {"simulated", true}, {"points", all}, {"assumptions", assumptions}};
+  return json.dump(1) + "\n";
 }
 
 bool seeds_change_nothing(const std::vector<Point>& points) {

@@ -1,6 +1,7 @@
 // The points of a sweep for other programs: CSV and JSON. Pure; used by lambent-sweep.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace lambent::sweep {
 std::string csv_of(const Grid& grid, const std::vector<Point>& points);
 
 // {"simulated": true, "points": [{"point": {axis: value}, "figures": {metric: {"mean", "seeds",
-// "half_width"}}}]}
-std::string json_of(const Grid& grid, const std::vector<Point>& points);
+// "half_width"}}}], "assumptions": [...]}
+std::string json_of(const Grid& grid, const std::vector<Point>& points,
+                    const std::set<std::string>& assumptions);
 
 // Whether several seeds gave the same everywhere, which makes intervals of no width.
 bool seeds_change_nothing(const std::vector<Point>& points);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "sim/workload/file_kind.h"
 
 namespace lambent::workload {
@@ -20,15 +22,54 @@ std::optional<Number> parsed(std::string_view text) {
   return number;
 }
 
-// The value as the text of a field; lists and objects are none.
-std::string field_of(const nlohmann::ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_number() || value.is_boolean() ? value.dump() : std::string();
-}
+// Reads one object in time that only grows with its length. It gives the keys of the object itself
+// to `begin`, which returns where the value's text goes, or null if it is not wanted; lists and
+// objects have no text. Of equal keys the last one counts.
+class ObjectReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  using Begin = std::function<std::string*(std::string&)>;
+  explicit ObjectReader(const Begin& begin) : begin_(begin) {}
 
-nlohmann::ordered_json object_in(std::string_view line) {
-  auto object = nlohmann::ordered_json::parse(line, nullptr, false);
-  return object.is_object() ? object : nlohmann::ordered_json();
+  bool null() override { return give({}); }
+  bool boolean(bool value) override { return give(value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override { return give(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return give(std::to_string(value)); }
+  bool number_float(number_float_t value, const string_t&) override {
+    return give(nlohmann::json(value).dump());
+  }
+  bool string(string_t& value) override { return give(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  // What begins with a list is no object.
+  bool start_array(size_t) override { return depth_++ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& key) override {
+    if (depth_ > 1) return true;
+    value_ = begin_(key);
+    if (value_ != nullptr) value_->clear();
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool give(std::string text) {
+    if (depth_ == 0) return false;
+    if (depth_ == 1 && value_ != nullptr) *value_ = std::move(text);
+    return true;
+  }
+
+  const Begin& begin_;
+  std::string* value_ = nullptr;
+  int depth_ = 0;
+};
+
+// Whether the line is an object and nothing else.
+bool read_json_object(std::string_view line, const ObjectReader::Begin& begin) {
+  ObjectReader reader(begin);
+  return nlohmann::json::sax_parse(line, &reader);
 }
 
 }  // namespace
@@ -105,6 +146,29 @@ Error RowReader::no_header() const {
                file_ + " line 1: there is no header, which names the columns"};
 }
 
+Result<void> RowReader::check_width() const {
+  if (header_.size() <= limits::kTraceColumns) return {};
+  return Error{ErrorCode::kOutOfRange, file_ + " line 1: there are " +
+                                           std::to_string(header_.size()) + " columns; at most " +
+                                           std::to_string(limits::kTraceColumns) + " fit"};
+}
+
+Result<void> RowReader::start_json(std::string_view line) {
+  const bool is_object = read_json_object(line, [&](std::string& key) -> std::string* {
+    if (column_of_key_.emplace(key, header_.size()).second) header_.push_back(std::move(key));
+    return nullptr;
+  });
+  if (!is_object) {
+    return Error{ErrorCode::kInvalidArgument, file_ +
+                                                  " line 1: begins as JSON, but is no object in "
+                                                  "one line; jq -c . writes one a line"};
+  }
+  is_json_ = true;
+  values_.resize(header_.size());
+  first_row_ = std::string(line);
+  return {};
+}
+
 Result<RowReader> RowReader::start(LineReader& lines, std::string file,
                                    std::vector<std::string> header) {
   RowReader reader(lines, std::move(file));
@@ -117,17 +181,8 @@ Result<RowReader> RowReader::start(LineReader& lines, std::string file,
   // As spreadsheets begin what they write.
   if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   if (line.starts_with("{")) {
-    const auto object = object_in(line);
-    if (object.is_null()) {
-      return Error{ErrorCode::kInvalidArgument,
-                   reader.file_ +
-                       " line 1: begins as JSON, but is no object in one line; "
-                       "jq -c . writes one a line"};
-    }
-    reader.is_json_ = true;
-    for (const auto& [key, value] : object.items()) reader.header_.push_back(key);
-    reader.values_.resize(reader.header_.size());
-    reader.first_row_ = std::string(line);
+    RETURN_IF_ERROR(reader.start_json(line));
+    RETURN_IF_ERROR(reader.check_width());
     return reader;
   }
   reader.delimiter_ = delimiter_of(line);
@@ -140,6 +195,7 @@ Result<RowReader> RowReader::start(LineReader& lines, std::string file,
   }
   reader.line_ = 1;
   reader.header_.assign(fields.begin(), fields.end());
+  RETURN_IF_ERROR(reader.check_width());
   return reader;
 }
 
@@ -157,14 +213,13 @@ Result<size_t> RowReader::required_column(std::string_view name) const {
 }
 
 std::string RowReader::read_object(std::string_view line, std::vector<std::string_view>& fields) {
-  const auto object = object_in(line);
-  if (object.is_null()) return "no JSON object";
-  fields.clear();
-  for (size_t i = 0; i < header_.size(); ++i) {
-    const auto found = object.find(header_[i]);
-    values_[i] = found == object.end() ? std::string() : field_of(*found);
-    fields.push_back(values_[i]);
-  }
+  for (std::string& value : values_) value.clear();
+  const bool is_object = read_json_object(line, [&](std::string& key) -> std::string* {
+    const auto column = column_of_key_.find(key);
+    return column == column_of_key_.end() ? nullptr : &values_[column->second];
+  });
+  if (!is_object) return "no JSON object";
+  fields.assign(values_.begin(), values_.end());
   return {};
 }
 

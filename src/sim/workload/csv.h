@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/result.h"
@@ -52,6 +53,7 @@ class RowReader {
  public:
   // Takes the header, if `header` does not name the columns of a file that has none.
   // INVALID_ARGUMENT if there is no header, or the file is no table; it says what helps.
+  // OUT_OF_RANGE if it has more than limits::kTraceColumns columns.
   static Result<RowReader> start(LineReader& lines, std::string file,
                                  std::vector<std::string> header = {});
 
@@ -70,6 +72,8 @@ class RowReader {
  private:
   RowReader(LineReader& lines, std::string file) : lines_(&lines), file_(std::move(file)) {}
   Error no_header() const;
+  Result<void> check_width() const;
+  Result<void> start_json(std::string_view line);
   // Fills `fields` from a line; otherwise what is wrong with it.
   std::string read_object(std::string_view line, std::vector<std::string_view>& fields);
   std::string read_delimited(std::string_view line, std::vector<std::string_view>& fields) const;
@@ -81,7 +85,8 @@ class RowReader {
   bool is_json_ = false;
   // The first line where it is a row already.
   std::optional<std::string> first_row_;
-  std::vector<std::string> values_;  // of an object, by the header
+  std::unordered_map<std::string, size_t> column_of_key_;  // of objects
+  std::vector<std::string> values_;                        // of an object, by the header
   size_t line_ = 0;
 };
 

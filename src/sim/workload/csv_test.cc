@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
+#include "core/domain/limits.h"
+
 namespace lambent::workload {
 namespace {
 
@@ -63,6 +67,34 @@ TEST(RowReader, ReadsJsonLines) {
                           ElementsAre("", "true", "")));
   EXPECT_EQ(table.bad, 3u);
   EXPECT_THAT(table.error, HasSubstr("line 5: no JSON object; line 6: no JSON object; line 7"));
+}
+
+TEST(RowReader, TakesKeysOfTheObjectItselfAndTheLastOfEqualOnes) {
+  const Table table = table_of(
+      "{\"t\": 1, \"in\": {\"f\": \"no\", \"l\": [{\"t\": 9}]}, \"f\": \"a\", \"t\": 2}\n"
+      "{\"f\": \"x\", \"f\": [\"y\"], \"t\": -3, \"in\": \"s\"}\n"
+      "{\"t\": 1} 2\n"
+      "7\n");
+  EXPECT_THAT(table.header, ElementsAre("t", "in", "f"));
+  EXPECT_THAT(table.rows, ElementsAre(ElementsAre("2", "", "a"), ElementsAre("-3", "s", "")));
+  EXPECT_EQ(table.bad, 2u);
+}
+
+TEST(RowReader, RefusesMoreColumnsThanFit) {
+  const auto wide = [](size_t columns, bool is_json) {
+    std::string text = is_json ? "{" : "";
+    char name[24];
+    for (size_t i = 0; i < columns; ++i) {
+      snprintf(name, sizeof(name), is_json ? "\"%zx\":1" : "%zx", i);
+      text += (i == 0 ? "" : ",") + std::string(name);
+    }
+    return text + (is_json ? "}\n" : "\n");
+  };
+  for (const bool is_json : {false, true}) {
+    EXPECT_EQ(table_of(wide(limits::kTraceColumns, is_json)).header.size(), limits::kTraceColumns);
+    EXPECT_THAT(table_of(wide(limits::kTraceColumns + 1, is_json)).error,
+                HasSubstr("t.csv line 1: there are 100003 columns; at most 100002 fit"));
+  }
 }
 
 TEST(RowReader, RefusesAJsonDocumentOverSeveralLines) {

@@ -12,7 +12,7 @@ namespace {
 // Beyond this it is no clock's time either.
 constexpr double kMostClock = 1e20;
 // No run takes less, so that none takes its function's time instead.
-constexpr double kLeastRunSeconds = 1e-6;
+constexpr Duration kLeastRun = std::chrono::microseconds(1);
 
 std::string not_a_time(const TimeColumn& column, std::string_view text, bool is_relative) {
   const std::string is = column.name + " is " + quoted(text);
@@ -58,20 +58,20 @@ std::string ExactRows::check_order(Duration at) {
 }
 
 std::string ExactRows::read_run_time(Duration arrived, std::optional<Duration> started,
-                                     std::optional<Duration> ended, ExactRow& row) const {
-  double run_s = 0;
+                                     std::optional<Duration> ended, Duration& run) const {
   if (layout_.duration) {
     const std::string_view text = fields_[layout_.duration->at];
-    const auto lasted = seconds_of(text, layout_.duration->unit);
-    if (!lasted || *lasted < 0 || *lasted > kMostSeconds) {
+    const auto lasted = time_of(text, layout_.duration->unit);
+    if (!lasted || to_seconds(*lasted) > kMostSeconds) {
       return layout_.duration->name + " is " + quoted(text) + ", not a time in " +
              std::string(words_of(layout_.duration->unit));
     }
-    run_s = *lasted;
+    run = *lasted;
   } else if (ended) {
-    run_s = to_seconds(*ended) - to_seconds(started.value_or(arrived));
-    if (run_s < 0) return "it ends before it begins";
+    run = *ended - started.value_or(arrived);
+    if (run < Duration(0)) return "it ends before it begins";
   } else {
+    double run_s = 0;
     const auto add = [&](std::optional<size_t> column, double per_second) {
       if (!column) return true;
       const auto tokens = number_of(fields_[*column]);
@@ -86,9 +86,9 @@ std::string ExactRows::read_run_time(Duration arrived, std::optional<Duration> s
                ", not a number of tokens";
       }
     }
-    run_s = std::min(run_s, kMostSeconds);
+    run = from_seconds(std::min(run_s, kMostSeconds));
   }
-  row.execution_s = static_cast<float>(std::max(run_s, kLeastRunSeconds));
+  run = std::max(run, kLeastRun);
   return {};
 }
 
@@ -98,16 +98,18 @@ std::string ExactRows::read_times(ExactRow& row) {
        {std::pair(&layout_.time, &came), {&layout_.start, &started}, {&layout_.end, &ended}}) {
     if (std::string wrong = read_moment(*column, *moment); !wrong.empty()) return wrong;
   }
+  Duration run{};
   if (layout_.has_run_times()) {
     std::string wrong =
-        read_run_time(came.value_or(started.value_or(Duration(0))), started, ended, row);
+        read_run_time(came.value_or(started.value_or(Duration(0))), started, ended, run);
     if (!wrong.empty()) return wrong;
+    row.execution_s = static_cast<float>(to_seconds(run));
   }
   if (came || started) {
     row.at = came ? *came : *started;
   } else {
     // What began before its clock did counts as coming then.
-    row.at = std::max(Duration(0), *ended - from_seconds(row.execution_s));
+    row.at = std::max(Duration(0), *ended - run);
   }
   return {};
 }

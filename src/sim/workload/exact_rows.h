@@ -41,7 +41,7 @@ class ExactRows {
   std::string parse(ExactRow& row);
   std::string read_times(ExactRow& row);
   std::string read_run_time(Duration arrived, std::optional<Duration> started,
-                            std::optional<Duration> ended, ExactRow& row) const;
+                            std::optional<Duration> ended, Duration& run) const;
   std::string check_order(Duration at);
   std::string read_moment(const std::optional<TimeColumn>& column,
                           std::optional<Duration>& moment) const;

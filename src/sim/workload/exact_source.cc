@@ -34,12 +34,25 @@ class ExactSource final : public ArrivalSource {
     if (together_.empty()) {
       if (!ahead_) return std::nullopt;
       const Duration at = ahead_->at;
-      for (; ahead_ && ahead_->at == at; ahead_ = read()) together_.push_back(*ahead_);
+      for (; ahead_ && ahead_->at == at; ahead_ = read()) {
+        if (together_.size() == plan_.most_held) return fail_crowded();
+        together_.push_back(*ahead_);
+      }
       std::sort(together_.begin(), together_.end(), std::greater<>());
     }
     const Arrival arrival = together_.back();
     together_.pop_back();
     return arrival;
+  }
+
+  std::optional<Arrival> fail_crowded() {
+    failure_ = Error{ErrorCode::kResourceExhausted,
+                     plan_.file + " has more than " + std::to_string(plan_.most_held) +
+                         " rows of one instant, which have to be held in memory; choose fewer "
+                         "functions with --only or --busiest, or a lower --rate-scale"};
+    together_.clear();
+    ahead_.reset();
+    return std::nullopt;
   }
 
   // All arrivals of the next instant, which a counter for each function can hold however many they

@@ -27,12 +27,13 @@ struct ExactSourcePlan {
   Duration start{};
   Duration end{};
   double rate_scale = 1;
+  size_t most_held = 0;  // arrivals of one instant, where each has a run time
 };
 
 // Reads from the first line again. In the order of Arrival, though the file has functions in any
 // order at one instant; memory is bounded by the number of functions, or by the rows of one instant
 // where each has a run time. Fails as rewind() does; the source's failure() is ABORTED if a row is
-// not what the first reading saw.
+// not what the first reading saw, RESOURCE_EXHAUSTED if an instant has more than plan.most_held.
 Result<std::unique_ptr<ArrivalSource>> source_of(std::unique_ptr<LineReader> lines,
                                                  ExactSourcePlan plan);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
 #include "sim/workload/exact_rows.h"
 #include "sim/workload/exact_source.h"
 #include "sim/workload/function_table.h"
@@ -10,9 +9,10 @@
 namespace lambent::workload {
 namespace {
 
-Error too_many_arrivals(const std::string& file, std::string_view remedy) {
+Error too_many_arrivals(const std::string& file, const TraceOptions& options,
+                        std::string_view remedy) {
   return Error{ErrorCode::kResourceExhausted,
-               file + " has more than " + std::to_string(limits::kTraceArrivals) +
+               file + " has more than " + std::to_string(options.most_held) +
                    " rows, and has to be held in memory; " + std::string(remedy)};
 }
 
@@ -22,7 +22,7 @@ Duration end_of_window(const TraceOptions& options) {
 
 // Of arrivals that are held in memory: the window, the chosen functions, the rate.
 Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arrival> arrivals,
-                     const BadRows& bad, const TraceOptions& options) {
+                     const std::string& file, const BadRows& bad, const TraceOptions& options) {
   if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
   const Duration end = end_of_window(options);
   std::erase_if(arrivals, [&](const Arrival& a) { return a.at < options.start || a.at >= end; });
@@ -34,10 +34,12 @@ Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arriva
   ASSIGN_OR_RETURN(const auto new_index,
                    choose_functions(trace.functions, counts, options.only, options.busiest));
   std::erase_if(arrivals, [&](const Arrival& a) { return new_index[a.function] == kNotChosen; });
+  Duration last = options.start;
+  for (const Arrival& arrival : arrivals) last = std::max(last, arrival.at);
+  ASSIGN_OR_RETURN(trace.length, length_at_rate(last - options.start, options.rate_scale, file));
   for (Arrival& arrival : arrivals) {
     arrival.function = new_index[arrival.function];
     arrival.at = from_seconds(to_seconds(arrival.at - options.start) / options.rate_scale);
-    trace.length = std::max(trace.length, arrival.at);
   }
   trace.arrivals = source_of(std::move(arrivals));
   return trace;
@@ -125,7 +127,7 @@ Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::s
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
     if (!more) break;
-    if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals(file, remedy);
+    if (arrivals.size() == options.most_held) return too_many_arrivals(file, options, remedy);
     ASSIGN_OR_RETURN(const uint32_t index, add_row(row, table, runs));
     arrivals.push_back({.at = row.at, .function = index, .execution_s = row.execution_s});
     earliest = std::min(earliest.value_or(row.at), row.at);
@@ -136,8 +138,8 @@ Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::s
   }
   runs.tell(table);
   auto assumptions = assumptions_of(rows, file, arrivals.size());
-  ASSIGN_OR_RETURN(Trace trace,
-                   finish(layout.format, std::move(table), std::move(arrivals), bad, options));
+  ASSIGN_OR_RETURN(Trace trace, finish(layout.format, std::move(table), std::move(arrivals), file,
+                                       bad, options));
   trace.has_run_times = layout.has_run_times();
   trace.assumptions = std::move(assumptions);
   return trace;
@@ -153,7 +155,8 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
                        .skip_bad_rows = options.skip_bad_rows,
                        .start = options.start,
                        .end = end_of_window(options),
-                       .rate_scale = options.rate_scale};
+                       .rate_scale = options.rate_scale,
+                       .most_held = options.most_held};
   const FunctionTable before = table;  // any row
   BadRows bad(file);
   std::vector<uint64_t> counts(table.size());  // in the window
@@ -194,12 +197,13 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
   trace.assumptions = assumptions_of(rows, file, read);
   ASSIGN_OR_RETURN(plan.new_index,
                    choose_functions(trace.functions, counts, options.only, options.busiest));
+  Duration length{};
   for (size_t i = 0; i < counts.size(); ++i) {
     if (plan.new_index[i] == kNotChosen || counts[i] == 0) continue;
     plan.arrivals += counts[i];
-    const double last_s = to_seconds(last[i] - options.start) / options.rate_scale;
-    trace.length = std::max(trace.length, from_seconds(last_s));
+    length = std::max(length, last[i] - options.start);
   }
+  ASSIGN_OR_RETURN(trace.length, length_at_rate(length, options.rate_scale, file));
   plan.table = std::move(table);
   ASSIGN_OR_RETURN(trace.arrivals, source_of(std::move(lines), std::move(plan)));
   return trace;
@@ -252,8 +256,8 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     } else if (fields[named].empty()) {
       bad.add(rows.line(), "the function has no name");
     } else {
-      if (arrivals.size() == limits::kTraceArrivals) {
-        return too_many_arrivals(file, "cut it into shorter ones");
+      if (arrivals.size() == options.most_held) {
+        return too_many_arrivals(file, options, "cut it into shorter ones");
       }
       ASSIGN_OR_RETURN(const uint32_t index, table.index_of(fields[named]));
       if (index >= durations.size()) durations.resize(index + 1);
@@ -269,7 +273,7 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     table.at(i).recorded_s = *quarter;
   }
   ASSIGN_OR_RETURN(Trace trace,
-                   finish("azure2021", std::move(table), std::move(arrivals), bad, options));
+                   finish("azure2021", std::move(table), std::move(arrivals), file, bad, options));
   trace.assumptions.push_back(
       "durations only choose what of the catalogue stands for a function; with --column "
       "end=end_timestamp:s, duration=duration:s and function=func calls take them");

@@ -305,7 +305,7 @@ Result<Trace> read_interval_trace(std::unique_ptr<LineReader> lines, RowReader r
   trace.skipped_rows = bad.count();
   if (totals.any_in_window) {
     const Duration length = totals.last_in_window - options.start + plan.interval;
-    trace.length = from_seconds(to_seconds(length) / options.rate_scale);
+    ASSIGN_OR_RETURN(trace.length, length_at_rate(length, options.rate_scale, file));
   }
   ASSIGN_OR_RETURN(plan.new_index, choose_functions(trace.functions, totals.of_function,
                                                     options.only, options.busiest));

@@ -202,8 +202,8 @@ Result<Trace> read_minute_trace(RowReader rows, const std::string& file,
 
   Trace trace{.format = "minutes", .functions = table.take()};
   trace.skipped_rows = bad.count();
-  trace.length =
-      from_seconds(to_seconds(kMinute) * static_cast<double>(counts.minutes) / options.rate_scale);
+  ASSIGN_OR_RETURN(trace.length, length_at_rate(kMinute * static_cast<int64_t>(counts.minutes),
+                                                options.rate_scale, file));
   ASSIGN_OR_RETURN(const auto new_index,
                    choose_functions(trace.functions, totals, options.only, options.busiest));
   Counts chosen{.minutes = counts.minutes};

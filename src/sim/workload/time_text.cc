@@ -1,7 +1,8 @@
 #include "sim/workload/time_text.h"
 
-#include <charconv>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "sim/workload/csv.h"
@@ -14,16 +15,17 @@ struct UnitWords {
   std::string_view name;
   std::string_view words;
   double per_second;
+  int64_t ns;  // of one
 };
 
 constexpr UnitWords kUnits[] = {
-    {TimeUnit::kNanoseconds, "ns", "nanoseconds", 1e9},
-    {TimeUnit::kMicroseconds, "us", "microseconds", 1e6},
-    {TimeUnit::kMilliseconds, "ms", "milliseconds", 1e3},
-    {TimeUnit::kSeconds, "s", "seconds", 1},
-    {TimeUnit::kMinutes, "min", "minutes", 1.0 / 60},
-    {TimeUnit::kHours, "h", "hours", 1.0 / 3600},
-    {TimeUnit::kDate, "date", "dates", 1},
+    {TimeUnit::kNanoseconds, "ns", "nanoseconds", 1e9, 1},
+    {TimeUnit::kMicroseconds, "us", "microseconds", 1e6, 1'000},
+    {TimeUnit::kMilliseconds, "ms", "milliseconds", 1e3, 1'000'000},
+    {TimeUnit::kSeconds, "s", "seconds", 1, 1'000'000'000},
+    {TimeUnit::kMinutes, "min", "minutes", 1.0 / 60, 60'000'000'000},
+    {TimeUnit::kHours, "h", "hours", 1.0 / 3600, 3'600'000'000'000},
+    {TimeUnit::kDate, "date", "dates", 1, 0},
 };
 
 const UnitWords& entry_of(TimeUnit unit) { return kUnits[static_cast<size_t>(unit)]; }
@@ -44,6 +46,10 @@ bool take(std::string_view& text, char expected) {
   if (text.empty() || text.front() != expected) return false;
   text.remove_prefix(1);
   return true;
+}
+
+bool is_digits(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // The fraction of a second after its point, as nanoseconds; digits beyond these are dropped.
@@ -160,6 +166,20 @@ std::optional<double> seconds_of(std::string_view text, TimeUnit unit) {
 
 std::optional<Duration> time_of(std::string_view text, TimeUnit unit) {
   if (unit == TimeUnit::kDate) return date_of(text);
+  // Digits and a point are exact, as far as a nanosecond goes: today's seconds in a double are not.
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view after = text.substr(std::min(point + 1, text.size()));
+  const bool has_fraction = point + 1 < text.size();
+  const auto whole = whole_number_of(text.substr(0, point));
+  if (whole && (point == text.size() || (has_fraction && is_digits(after)))) {
+    const int64_t ns = entry_of(unit).ns;
+    constexpr auto kMost = static_cast<uint64_t>(kMostClockSeconds) * 1'000'000'000;
+    if (*whole > kMost / static_cast<uint64_t>(ns)) return std::nullopt;
+    const Duration since(static_cast<int64_t>(*whole) * ns);
+    if (!has_fraction) return since;
+    const double fraction = number_of(text.substr(point)).value_or(0);
+    return since + Duration(std::llround(fraction * static_cast<double>(ns)));
+  }
   const auto amount_s = seconds_of(text, unit);
   if (!amount_s || *amount_s < 0 || *amount_s > kMostClockSeconds) return std::nullopt;
   return from_seconds(*amount_s);

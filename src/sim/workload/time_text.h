@@ -30,8 +30,8 @@ constexpr double kMostSeconds = 1e9;
 // The latest moment since 1970, or whenever a clock began, that a Duration holds.
 constexpr double kMostClockSeconds = 9e9;
 
-// A number of the unit, zero to kMostClockSeconds, or a date since 1970; nothing otherwise. Dates
-// without a zone are taken for UTC.
+// To the nanosecond: a number of the unit, zero to kMostClockSeconds, or a date since 1970; nothing
+// otherwise. Dates without a zone are taken for UTC.
 std::optional<Duration> time_of(std::string_view text, TimeUnit unit);
 // A finite number of the unit in seconds, whatever it is; nothing for dates.
 std::optional<double> seconds_of(std::string_view text, TimeUnit unit);

@@ -37,6 +37,20 @@ TEST(TimeText, ReadsNumbersInTheirUnit) {
   EXPECT_EQ(time_of("1", TimeUnit::kHours), seconds(3600));
   EXPECT_EQ(time_of("2500", TimeUnit::kNanoseconds), Duration(2500));
   EXPECT_EQ(time_of("1700000000000", TimeUnit::kMilliseconds), seconds(1'700'000'000));
+  // Of our time, and to the nanosecond.
+  EXPECT_EQ(time_of("1700000000000002001", TimeUnit::kNanoseconds),
+            Duration(1'700'000'000'000'002'001));
+  EXPECT_EQ(time_of("1700000000000003", TimeUnit::kMicroseconds),
+            Duration(1'700'000'000'000'003'000));
+  EXPECT_EQ(time_of("1700000000.000002001", TimeUnit::kSeconds),
+            Duration(1'700'000'000'000'002'001));
+  EXPECT_EQ(time_of("0.29", TimeUnit::kMilliseconds), Duration(290'000));
+  EXPECT_EQ(time_of("9000000000", TimeUnit::kSeconds), seconds(9'000'000'000));
+  for (const char* text : {"9000000001", "9000000000000000000", "18446744073709551616", "1.",
+                           "1.5.", "1.-5", "+1", "1.5e"}) {
+    EXPECT_EQ(time_of(text, TimeUnit::kSeconds).has_value(), std::string_view(text) == "1.")
+        << text;
+  }
   for (const char* text : {"-1", "nan", "inf", "1e300", "0x10", "1,5", " 1", "1 ", ""}) {
     EXPECT_FALSE(time_of(text, TimeUnit::kSeconds).has_value()) << text;
   }

@@ -1,6 +1,9 @@
 #include "sim/workload/trace.h"
 
 #include <algorithm>
+#include <cstdio>
+
+#include "sim/workload/time_text.h"
 
 namespace lambent::workload {
 namespace {
@@ -42,6 +45,17 @@ class WindowSource final : public ArrivalSource {
 };
 
 }  // namespace
+
+Result<Duration> length_at_rate(Duration length, double rate_scale, const std::string& file) {
+  const double length_s = to_seconds(length) / rate_scale;
+  if (length_s <= kMostSeconds) return from_seconds(length_s);
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                ": %.6g s of it would last %.3g s with --rate-scale %g, more than the %.0e s that "
+                "fit; choose a higher rate or a shorter --duration",
+                to_seconds(length), length_s, rate_scale, kMostSeconds);
+  return Error{ErrorCode::kInvalidArgument, file + text};
+}
 
 std::unique_ptr<ArrivalSource> window_of(std::unique_ptr<ArrivalSource> source, Duration start,
                                          Duration end, double rate_scale) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/result.h"
 #include "core/base/time.h"
 
 namespace lambent::workload {
@@ -62,6 +63,9 @@ struct Trace {
 
 // A source over arrivals in memory; sorts them.
 std::unique_ptr<ArrivalSource> source_of(std::vector<Arrival> arrivals);
+// How long so much of the trace's time lasts at that rate. INVALID_ARGUMENT, which names the file,
+// where that is more than the clock's nanoseconds hold together with what runs then.
+Result<Duration> length_at_rate(Duration length, double rate_scale, const std::string& file);
 // The arrivals from `start` up to `end`, counted from `start`, `rate_scale` times as fast.
 std::unique_ptr<ArrivalSource> window_of(std::unique_ptr<ArrivalSource> source, Duration start,
                                          Duration end, double rate_scale);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/domain/limits.h"
 #include "sim/workload/lines.h"
 #include "sim/workload/spreading.h"
 #include "sim/workload/table_layout.h"
@@ -35,6 +36,8 @@ struct TraceOptions {
   std::vector<ColumnChoice> columns;
   std::vector<std::string> header;
   TokenRates token_rates;
+  // Of a table with a row per invocation: arrivals in memory at once. Tests choose fewer.
+  size_t most_held = limits::kTraceArrivals;
 };
 
 // Opens a trace file, plain or gzip; what it is follows from its header and options.columns.
@@ -43,7 +46,8 @@ struct TraceOptions {
 // A file with a row per invocation, in order of time, is read twice: here, to check every row, and
 // again while its arrivals are asked for, so that memory does not grow with its length; their
 // failure() tells if it was written to in between. So are counts with a row per interval. In no
-// order, or from a pipe, it is held in memory, at most limits::kTraceArrivals rows.
+// order, or from a pipe, it is held in memory, at most options.most_held rows. So are those of one
+// instant where each has a run time.
 Result<Trace> open_trace(const std::string& path, const TraceOptions& options);
 
 // The same from lines, which the trace may keep to read them again. `functions` (may be null) is

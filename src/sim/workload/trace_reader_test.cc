@@ -185,6 +185,50 @@ TEST(ExactTrace, FailsWhenItsRowsAreOthersTheSecondTime) {
   EXPECT_FALSE(read_trace(std::make_unique<Unsteady>(first, "a,b\n"), nullptr, "t.csv", {}).ok());
 }
 
+TEST(ExactTrace, KeepsTheNanosecondsOfAClock) {
+  const TraceOptions options{.columns = columns({"start=start:ns", "end=end:ns"})};
+  auto trace = read(
+      "start,end\n1700000000000000000,1700000000000002000\n"
+      "1700000000000000300,1700000000000003300\n",
+      options);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const auto arrivals = drain(*trace->arrivals);
+  ASSERT_EQ(arrivals.size(), 2u);
+  EXPECT_FLOAT_EQ(arrivals[0].execution_s, 2e-6F);
+  EXPECT_EQ(arrivals[1].at, Duration(300));
+  EXPECT_FLOAT_EQ(arrivals[1].execution_s, 3e-6F);
+  EXPECT_THAT(wrong_with("start,end\n1700000000000000001,1700000000000000000\n", options),
+              HasSubstr("it ends before it begins"));
+}
+
+TEST(ExactTrace, HoldsNoMoreThanItMay) {
+  const std::string text = "at,ran\n1,0.5\n2,0.1\n2,0.2\n2,0.3\n3,0.4\n";
+  TraceOptions options{.columns = columns({"time=at:s", "duration=ran:s"}), .most_held = 3};
+  auto fits = read(text, options);
+  ASSERT_TRUE(fits.ok()) << fits.error().message;
+  EXPECT_EQ(drain(*fits->arrivals).size(), 5u);
+  EXPECT_FALSE(fits->arrivals->failure().has_value());
+
+  options.most_held = 2;
+  auto crowded = read(text, options);
+  ASSERT_TRUE(crowded.ok()) << crowded.error().message;
+  EXPECT_EQ(times_of(*crowded), std::vector<double>{0});
+  auto failure = crowded->arrivals->failure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(failure->message, HasSubstr("folder/t.csv has more than 2 rows of one instant"));
+  EXPECT_FALSE(crowded->arrivals->next().has_value());
+
+  // Whole in memory, because the order is another.
+  const auto held = read(text + "1,1\n", options);
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code, ErrorCode::kResourceExhausted);
+  // Without run times a number for each function is enough.
+  auto counted = read("t_ms,func\n1,a\n1,a\n1,b\n", options = {.most_held = 2});
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(drain(*counted->arrivals).size(), 3u);
+}
+
 TEST(ExactTrace, NamesTheFunctionsFileInItsErrors) {
   const auto trace = read("t_ms,func\n0,a\n", {}, "func,gpu_function\na\n");
   ASSERT_FALSE(trace.ok());
@@ -280,6 +324,24 @@ TEST(TraceReader, RefusesWhatItDoesNotKnow) {
   EXPECT_FALSE(read("a,b,c\n1,2,3\n").ok());
   EXPECT_FALSE(read("t_ms,func\n0,a\n", {.rate_scale = 0}).ok());
   EXPECT_EQ(read("t_ms,func\n" + std::string(1'100'000, 'x')).error().code, ErrorCode::kOutOfRange);
+}
+
+TEST(TraceReader, RefusesARateAtWhichItsTimesDoNotFit) {
+  const TraceOptions slow{.rate_scale = 1e-6};
+  const TraceOptions slowest{.rate_scale = 1e-300};
+  for (const std::string_view text :
+       {"t_ms,func\n0,f\n2000000,f\n", "fid,1,2\nf,1,1\n" /* two minutes */,
+        "day,time,f\n0,0,1\n0,1000,1\n",
+        "app,func,end_timestamp,duration\nx,f,2000,1\nx,f,3000,1\n"}) {
+    const bool is_short = text.starts_with("fid");
+    EXPECT_THAT(wrong_with(text, is_short ? slowest : slow), HasSubstr("folder/t.csv: ")) << text;
+    EXPECT_THAT(wrong_with(text, slowest), HasSubstr("choose a higher rate")) << text;
+    EXPECT_EQ(wrong_with(text, {.rate_scale = 1e-5}), "") << text;
+  }
+  const auto piped =
+      read_trace(std::make_unique<OnceOnly>("t_ms,func\n2000000,f\n"), nullptr, "t.csv", slow);
+  ASSERT_FALSE(piped.ok());
+  EXPECT_EQ(piped.error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(TraceReader, SaysWhatAFileIsThatIsNoTable) {
