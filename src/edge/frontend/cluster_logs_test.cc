@@ -188,8 +188,51 @@ TEST_F(ClusterLogsTest, AFunctionThatOnlyAnotherNodeKnowsHasItsLog) {
 TEST_F(ClusterLogsTest, OnlyThisNodesLogIsReadWhereThatIsAskedFor) {
   reader_.read({.function = f_, .from = {}, .only_here = true}, [&](const auto& answer) {
     EXPECT_TRUE(answer->is_alone);
-    EXPECT_EQ(answer->log.next.text(), "10");
+    EXPECT_EQ(answer->next_offset, "10");
   });
+}
+
+TEST_F(ClusterLogsTest, APlaceIsGoodWhetherOtherNodesAreReadOrNot) {
+  const auto read_from = [this](const std::string& place, bool only_here) {
+    std::string next;
+    std::string text;
+    reader_.read({.function = f_, .from = *LogCursor::parse(place), .only_here = only_here},
+                 [&](const auto& answer) {
+                   text = LogView({}).show(*answer, false);
+                   next = answer->next_offset;
+                 });
+    return text + "@" + next;
+  };
+  EXPECT_EQ(read_from("a:4,b:4", true), "three\n@a:10,b:4");
+  EXPECT_EQ(read_from("a:4,b:4", false), "a | three\n@a:10,b:4,c:0");
+  EXPECT_EQ(read_from("4", false), "b | two\na | three\n@a:10,b:4,c:0");
+  nodes_.others.clear();
+  EXPECT_EQ(read_from("a:4,b:4", false), "three\n@a:10,b:4");
+  EXPECT_EQ(read_from("a:4", false), "three\n@10");
+  EXPECT_EQ(read_from("4", false), "three\n@10");
+}
+
+TEST_F(ClusterLogsTest, AFollowerGetsNoLineTwiceWhenOtherNodesGoOrCome) {
+  const auto seen = follow();
+  const std::string before = "a | one\nb | two\na | three\n";
+  auto others = std::exchange(nodes_.others, {});
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before);
+  print("a", "four\n", 4);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before + "a | four\n");
+  nodes_.others = std::move(others);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before + "a | four\n");
+}
+
+TEST_F(ClusterLogsTest, AFollowerOfALoneNodeGetsNoLineTwiceWhenTheFirstOtherComes) {
+  auto others = std::exchange(nodes_.others, {});
+  const auto seen = follow();
+  EXPECT_EQ(seen->chunks, "one\nthree\n");
+  nodes_.others = std::move(others);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, "one\nthree\nb | two\n");
 }
 
 TEST_F(ClusterLogsTest, FollowersGetLinesOfAllNodesAsTheyCome) {

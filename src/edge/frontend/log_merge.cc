@@ -97,7 +97,7 @@ Result<LogCursor> LogCursor::parse(std::string_view text) {
   LogCursor cursor;
   if (text.empty()) return cursor;
   if (const auto number = parse_number<uint64_t>(text)) {
-    cursor.own_ = *number;
+    cursor.offsets_[""] = *number;
     return cursor;
   }
   while (!text.empty()) {
@@ -112,14 +112,25 @@ Result<LogCursor> LogCursor::parse(std::string_view text) {
   return cursor;
 }
 
-uint64_t LogCursor::offset_at(const std::string& node, bool is_own) const {
+void LogCursor::name_own(const std::string& node) {
+  auto unnamed = offsets_.extract("");
+  if (unnamed.empty()) return;
+  unnamed.key() = node;
+  offsets_.insert(std::move(unnamed));
+}
+
+uint64_t LogCursor::offset_at(const std::string& node) const {
   const auto found = offsets_.find(node);
-  if (found != offsets_.end()) return found->second;
-  return is_own ? own_ : 0;
+  return found != offsets_.end() ? found->second : 0;
+}
+
+std::string LogCursor::text_for(const std::string& only_node) const {
+  const bool is_alone = offsets_.size() == 1 && offsets_.contains(only_node);
+  return is_alone ? std::to_string(offsets_.at(only_node)) : text();
 }
 
 std::string LogCursor::text() const {
-  if (offsets_.empty()) return std::to_string(own_);
+  if (offsets_.empty()) return "0";
   std::string text;
   for (const auto& [node, offset] : offsets_) {
     if (node.empty()) return std::to_string(offset);

@@ -23,14 +23,18 @@ class LogCursor {
   // INVALID_ARGUMENT.
   static Result<LogCursor> parse(std::string_view text);
 
-  uint64_t offset_at(const std::string& node, bool is_own) const;
+  // Which node is asked: from now on its place is under this name, whatever it was under before.
+  void name_own(const std::string& node);
+  uint64_t offset_at(const std::string& node) const;
   void set(const std::string& node, uint64_t offset) { offsets_[node] = offset; }
   bool operator==(const LogCursor&) const = default;
   // An empty name is the only node.
   std::string text() const;
+  // The same, but a number where no node but this has a place.
+  std::string text_for(const std::string& only_node) const;
 
  private:
-  uint64_t own_ = 0;  // where no node is named
+  // An empty name: of the node that is asked.
   std::map<std::string, uint64_t> offsets_;
 };
 

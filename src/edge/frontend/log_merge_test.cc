@@ -100,16 +100,20 @@ TEST(LogMergeTest, ANodeThatDoesNotAnswerKeepsItsPlace) {
 }
 
 TEST(LogCursorTest, IsANumberOrOneForEachNode) {
-  const auto number = LogCursor::parse("17");
+  auto number = LogCursor::parse("17");
   ASSERT_TRUE(number.ok());
-  EXPECT_EQ(number->offset_at("a", true), 17u);
-  EXPECT_EQ(number->offset_at("b", false), 0u);
+  EXPECT_EQ(number->offset_at("b"), 0u);
   EXPECT_EQ(number->text(), "17");
+  number->name_own("a");
+  EXPECT_EQ(number->offset_at("a"), 17u);
+  EXPECT_EQ(number->text_for("a"), "17");
+  EXPECT_EQ(number->text(), "a:17");
   const auto list = LogCursor::parse("a:1,b-2.c:20");
   ASSERT_TRUE(list.ok());
-  EXPECT_EQ(list->offset_at("b-2.c", false), 20u);
-  EXPECT_EQ(list->offset_at("c", false), 0u);
+  EXPECT_EQ(list->offset_at("b-2.c"), 20u);
+  EXPECT_EQ(list->offset_at("c"), 0u);
   EXPECT_EQ(list->text(), "a:1,b-2.c:20");
+  EXPECT_EQ(list->text_for("a"), "a:1,b-2.c:20");
   EXPECT_EQ(LogCursor::parse("")->text(), "0");
   for (const char* text : {"-1", "a", "a:", ":1", "a:x", "a:1,", ",", "1,2", "a:1,b",
                            "99999999999999999999", "a:99999999999999999999"}) {

@@ -16,6 +16,7 @@ constexpr size_t kLeastPart = 16 * 1024;
 // An answer while nodes are asked. Shared by their answers.
 struct Gathering {
   LogReader::Question question;
+  std::string self;
   std::vector<LogPart> parts;
   std::vector<std::string> silent;
   size_t left = 1;
@@ -45,6 +46,7 @@ void finish(Gathering& gathering, bool is_alone) {
   std::sort(answer.silent.begin(), answer.silent.end());
   answer.log = merge_logs(std::move(gathering.parts), std::move(gathering.question.from),
                           {.settle = is_alone ? Duration::zero() : gathering.question.settle});
+  answer.next_offset = is_alone ? answer.log.next.text_for(gathering.self) : answer.log.next.text();
   gathering.done(std::move(answer));
 }
 
@@ -71,19 +73,25 @@ bool LogReader::asks_others(const Question& question) const {
   return others_.nodes != nullptr && !question.only_here && !others_.nodes->peers().empty();
 }
 
+std::string LogReader::self() const {
+  return others_.nodes != nullptr ? others_.nodes->self() : std::string();
+}
+
 LogPart LogReader::own_part(const Question& question, size_t most) const {
-  LogPart part{.node = {}, .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
-  if (asks_others(question)) part.node = others_.nodes->self();
-  part.asked = question.from.offset_at(part.node, true);
+  LogPart part{.node = self(), .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
+  part.asked = question.from.offset_at(part.node);
   auto chunk = service_.read_log(question.function, part.asked, most);
   part.is_known = chunk.ok();
   if (chunk.ok()) part.chunk = *std::move(chunk);
   return part;
 }
 
-void LogReader::read(const Question& question, std::function<void(Result<Answer>)> done) {
+void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> done) {
   auto gathering = std::make_shared<Gathering>();
-  gathering->question = question;
+  gathering->question = asked;
+  gathering->self = self();
+  gathering->question.from.name_own(gathering->self);
+  const Question& question = gathering->question;
   gathering->done = std::move(done);
   if (!asks_others(question)) {
     gathering->parts.push_back(own_part(question, kLogChunk));
@@ -104,7 +112,7 @@ void LogReader::read(const Question& question, std::function<void(Result<Answer>
       continue;
     }
     ++gathering->left;
-    const uint64_t offset = question.from.offset_at(peer.node, false);
+    const uint64_t offset = question.from.offset_at(peer.node);
     others_.nodes->ask(
         peer.node, log_part_target(tenant, question.function.name, offset, most), kAnswerTime,
         [gathering, one_less, node = peer.node, offset, &clock, begun](const auto& answer) {

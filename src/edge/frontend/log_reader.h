@@ -34,6 +34,7 @@ class LogReader {
   struct Answer {
     MergedLog log;
     bool is_alone = true;             // there are no other nodes, or they were not to be asked
+    std::string next_offset;          // what a client asks for next; followers ask for log.next
     std::vector<std::string> nodes;   // that have lines of it
     std::vector<std::string> silent;  // that did not answer in time: their lines are missing
   };
@@ -44,6 +45,8 @@ class LogReader {
   bool asks_others(const Question& question) const;
 
  private:
+  // Empty where the worker is in no cluster, however few nodes that has now.
+  std::string self() const;
   LogPart own_part(const Question& question, size_t most) const;
 
   InvocationService& service_;
