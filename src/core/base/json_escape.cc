@@ -1,7 +1,9 @@
 // In a file of its own so that what escapes text does not link the logging library.
+#include <algorithm>
 #include <cstdio>
 
 #include "core/base/log.h"
+#include "core/base/utf8.h"
 
 namespace lambent {
 namespace {
@@ -30,6 +32,29 @@ size_t utf8_length(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+size_t cut_character(std::string_view text) {
+  for (size_t size = 1; size <= std::min<size_t>(3, text.size()); ++size) {
+    const auto first = static_cast<unsigned char>(text[text.size() - size]);
+    if ((first & 0xc0) == 0x80) continue;
+    const size_t whole = first < 0xc2   ? 0
+                         : first < 0xe0 ? 2
+                         : first < 0xf0 ? 3
+                         : first < 0xf5 ? 4
+                                        : 0;
+    return size < whole ? size : 0;
+  }
+  return 0;
+}
 
 std::string json_escape(std::string_view text) {
   std::string out;
