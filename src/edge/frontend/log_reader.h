@@ -29,7 +29,9 @@ class LogReader {
     FunctionName function;
     LogCursor from;
     bool only_here = false;
-    Duration settle{};  // as LogMergeOptions
+    LogMergeOptions merge = {};  // where other nodes are asked, lines wait as that says
+    // One that has read before: while a node that may have the function is silent, it is not gone.
+    bool goes_on = false;
   };
   struct Answer {
     MergedLog log;

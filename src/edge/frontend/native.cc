@@ -84,7 +84,8 @@ class Answering {
     const LogReader::Question question{.function = call.function,
                                        .from = std::move(call.from),
                                        .only_here = call.only_here,
-                                       .settle = {}};
+                                       .merge = {},
+                                       .goes_on = false};
     if (call.follow) return follow(call, question);
     // Shared because a callback must be copyable.
     auto answer = std::make_shared<http::Responder>(std::move(responder_));

@@ -83,11 +83,12 @@ void LogStore::restore(FunctionId function, uint64_t first_offset, std::string t
 
 LogChunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {
   const auto found = logs_.find(function);
-  if (found == logs_.end()) return {"", offset};
+  if (found == logs_.end()) return {};
   const Log& log = found->second;
   LogChunk chunk;
   chunk.end = log.first_offset + log.text.size();
-  const uint64_t from = std::clamp(offset, log.first_offset, chunk.end);
+  const bool is_of_another = offset > chunk.end;
+  const uint64_t from = is_of_another ? log.first_offset : std::max(offset, log.first_offset);
   chunk.text = log.text.substr(from - log.first_offset, most);
   chunk.next_offset = from + chunk.text.size();
   auto first = std::upper_bound(log.marks.begin(), log.marks.end(), from, lies_behind);

@@ -29,11 +29,16 @@ TEST(LogStore, KeepsTheNewestBytesAndItsOffsetsStayTrue) {
   EXPECT_EQ(chunk.next_offset, 100u);
 }
 
-TEST(LogStore, AnOffsetFromTheFutureOrAnUnknownFunctionGivesNothing) {
+TEST(LogStore, AnOffsetBehindTheEndIsOfAnotherLogAndBeginsThisOne) {
   LogStore logs;
   logs.append(kF, "abc", kAt);
-  EXPECT_EQ(logs.read(kF, 1000, 10).text, "");
-  EXPECT_EQ(logs.read(FunctionId(9), 0, 10).text, "");
+  EXPECT_EQ(logs.read(kF, 3, 10).text, "");
+  EXPECT_EQ(logs.read(kF, 1000, 10).text, "abc");
+  EXPECT_EQ(logs.read(kF, 1000, 10).next_offset, 3u);
+  // What it prints later is before that offset.
+  const LogChunk none = logs.read(FunctionId(9), 1000, 10);
+  EXPECT_EQ(none.text, "");
+  EXPECT_EQ(none.next_offset, 0u);
 }
 
 TEST(LogStore, ALineHasTheTimeOfItsBegin) {
