@@ -1,6 +1,5 @@
 // In a file of its own so that what escapes text does not link the logging library.
 #include <algorithm>
-#include <cstdio>
 
 #include "core/base/log.h"
 #include "core/base/utf8.h"
@@ -79,9 +78,10 @@ std::string json_escape(std::string_view text) {
     } else if (c == '\r') {
       out += "\\r";
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", c);
-      out += escaped;
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      out += "\\u00";
+      out += kDigits[static_cast<size_t>(c) >> 4];
+      out += kDigits[static_cast<size_t>(c) & 15];
     } else {
       out += c;
     }

@@ -184,16 +184,20 @@ std::string LogCursor::text() const {
 }
 
 std::string encode_log_part(const LogPart& part) {
-  json marks = json::array();
+  const auto in_milliseconds = [](Duration at) {
+    return std::to_string(std::chrono::floor<milliseconds>(at).count());
+  };
+  // Written as it is: there may be many thousands.
+  std::string marks;
   for (const LogMark& mark : part.chunk.marks) {
-    marks.push_back({mark.offset, std::chrono::floor<milliseconds>(mark.at).count()});
+    marks += marks.empty() ? "[" : ",[";
+    (marks += std::to_string(mark.offset)) += ',';
+    (marks += in_milliseconds(mark.at)) += ']';
   }
-  return to_text({{"known", part.is_known},
-                  {"next", part.chunk.next_offset},
-                  {"end", part.chunk.end},
-                  {"now", std::chrono::floor<milliseconds>(part.now).count()},
-                  {"marks", std::move(marks)}}) +
-         "\n" + part.chunk.text;
+  return R"({"known":)" + std::string(part.is_known ? "true" : "false") + R"(,"next":)" +
+         std::to_string(part.chunk.next_offset) + R"(,"end":)" + std::to_string(part.chunk.end) +
+         R"(,"now":)" + in_milliseconds(part.now) + R"(,"marks":[)" + marks + "]}\n" +
+         part.chunk.text;
 }
 
 Result<LogPart> read_log_part(std::string_view bytes) {
