@@ -148,9 +148,14 @@ class LogsOfACluster(unittest.TestCase):
         self.assertEqual(said(), list(range(self.number)))
         # A tenant has 64 followers: none of those who left counts.
         for _ in range(70):
-            Follower(self, self.cluster["b"]).leave()
+            passing = Follower(self, self.cluster["b"])
+            self.assertEqual(passing.response.status, 200)
+            passing.leave()
+        last = Follower(self, self.cluster["b"])
+        self.assertEqual(last.response.status, 200)
         self.say(1)
         self.cluster.wait_for(lambda: len(said()) == self.number)
+        self.cluster.wait_for(lambda: last.text.count("said") == self.number)
 
     def test_a_node_that_is_lost_is_named_and_the_rest_comes(self):
         self.say_on_all()

@@ -13,6 +13,7 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
+#include "core/base/utf8.h"
 
 namespace lambent {
 namespace {
@@ -90,6 +91,24 @@ TEST(Random, TheSameSeedGivesTheSameNumbers) {
   for (int i = 0; i < 1000; ++i) {
     EXPECT_LT(a.below(10), 10u);
     EXPECT_LT(a.uniform(), 1.0);
+  }
+}
+
+TEST(Utf8, IsToldFromOtherBytesAndFromCharactersThatAreCut) {
+  EXPECT_TRUE(is_utf8("a\xc3\xa4\xf0\x9f\x98\x80"));
+  EXPECT_FALSE(is_utf8("a\xff"));
+  EXPECT_FALSE(is_utf8("a\xc3"));
+  for (const auto& [text, cut] :
+       std::vector<std::pair<std::string, size_t>>{{"", 0},
+                                                   {"a", 0},
+                                                   {"a\xc3", 1},
+                                                   {"\xc3\xa4", 0},
+                                                   {"a\xf0\x9f\x98", 3},
+                                                   {"\xf0\x9f\x98\x80", 0},
+                                                   {"\xe2\x82", 2},
+                                                   {"\xff", 0},
+                                                   {"\x80\x80\x80\x80", 0}}) {
+    EXPECT_EQ(cut_character(text), cut) << text;
   }
 }
 

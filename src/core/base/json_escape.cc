@@ -1,7 +1,8 @@
 // In a file of its own so that what escapes text does not link the logging library.
-#include <cstdio>
+#include <algorithm>
 
 #include "core/base/log.h"
+#include "core/base/utf8.h"
 
 namespace lambent {
 namespace {
@@ -31,6 +32,29 @@ size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+size_t cut_character(std::string_view text) {
+  for (size_t size = 1; size <= std::min<size_t>(3, text.size()); ++size) {
+    const auto first = static_cast<unsigned char>(text[text.size() - size]);
+    if ((first & 0xc0) == 0x80) continue;
+    const size_t whole = first < 0xc2   ? 0
+                         : first < 0xe0 ? 2
+                         : first < 0xf0 ? 3
+                         : first < 0xf5 ? 4
+                                        : 0;
+    return size < whole ? size : 0;
+  }
+  return 0;
+}
+
 std::string json_escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -54,9 +78,10 @@ std::string json_escape(std::string_view text) {
     } else if (c == '\r') {
       out += "\\r";
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", c);
-      out += escaped;
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      out += "\\u00";
+      out += kDigits[static_cast<size_t>(c) >> 4];
+      out += kDigits[static_cast<size_t>(c) & 15];
     } else {
       out += c;
     }

@@ -1,7 +1,11 @@
 #include "edge/cli/log_printer.h"
 
+#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "core/base/base64.h"
 
 namespace lambent::cli {
 namespace {
@@ -51,14 +55,26 @@ void LogPrinter::show(std::string_view line) {
     if (names_in(object, "nodes").size() > 1) text_.name_nodes(true);
     return tell_silent(names_in(object, "silent_nodes"));
   }
+  const std::string node = text_in(object, "node");
+  const std::string time = text_in(object, "time");
+  // All have the same form, in which the later one is the greater.
+  if (left_out_.contains(node) && time <= left_out_until_) return;
+  newest_ = std::max(newest_, time);
   if (console_.json) {
     console_.out << line << "\n";
     return;
   }
-  const std::string text = text_in(object, "text");
+  const auto bytes = base64_decode(text_in(object, "bytes"));
+  const std::string text = bytes && !bytes->empty() ? *bytes : text_in(object, "text");
   std::string shown;
-  text_.add(text_in(object, "node"), {log_time_in(text_in(object, "time")), text}, shown);
+  text_.add(node, {log_time_in(time), text}, shown);
   console_.out << shown;
+}
+
+void LogPrinter::leave_out_silent() {
+  left_out_ = silent_;
+  const Duration now = std::chrono::system_clock::now().time_since_epoch();
+  left_out_until_ = newest_.empty() ? log_time_text(now) : newest_;
 }
 
 void LogPrinter::tell_silent(const std::set<std::string>& silent) {

@@ -19,6 +19,8 @@ class LogPrinter {
   // In pieces as they come, which may end in the middle of a line. What is no such line is shown as
   // it is.
   void feed(std::string_view bytes);
+  // Lines from before now of nodes that are silent are shown no more once those are back.
+  void leave_out_silent();
 
  private:
   void show(std::string_view line);
@@ -29,6 +31,9 @@ class LogPrinter {
   std::string part_;
   bool says_gone_;                // or nothing is to be said of it
   std::set<std::string> silent_;  // that were told
+  std::string newest_;            // time of a line
+  std::set<std::string> left_out_;
+  std::string left_out_until_;
 };
 
 }  // namespace lambent::cli

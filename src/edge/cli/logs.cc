@@ -67,6 +67,7 @@ class Shown {
   // What was there is shown, and what comes is from now on.
   void begin_at_tail() {
     if (!tail_) return;
+    printer_.leave_out_silent();
     out_.rdbuf(target_);
     out_ << kept_.str();
     out_.flush();

@@ -276,6 +276,38 @@ TEST_F(Verbs, LogsOfSeveralNodesNameThemAndSayWhichAreSilent) {
                                   "node b does not answer: its lines are missing\n"));
 }
 
+TEST_F(Verbs, LogsShowTheBytesThatWerePrinted) {
+  transport.answer(response(200,
+                            R"({"older_lines_gone":false})"
+                            "\n"
+                            R"({"bytes":"4oI=","text":"\ufffd\ufffd"})"
+                            "\n"
+                            R"({"bytes":"rP8K","text":"\ufffd\ufffd\n"})"
+                            "\n",
+                            {{"Content-Type", "application/x-ndjson"}}));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f"}), 0);
+  EXPECT_EQ(out.str(), "\xe2\x82\xac\xff\n");
+}
+
+TEST_F(Verbs, LogsFromTheTailOnLeaveOutOldLinesOfNodesThatWereSilent) {
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"Content-Type", "application/x-ndjson"}};
+  const auto line = [](const std::string& node, const std::string& text, int second) {
+    return R"({"node":")" + node + R"(","text":")" + text + R"(\n","time":"2026-11-29T17:36:0)" +
+           std::to_string(second) + ".000Z\"}\n";
+  };
+  transport.answer(response(200,
+                            "{\"nodes\":[\"a\",\"b\"],\"silent_nodes\":[\"c\"]}\n" +
+                                line("a", "one", 1) + line("b", "two", 5),
+                            lines));
+  transport.answer(response(200,
+                            "{\"nodes\":[\"a\",\"b\",\"c\"],\"silent_nodes\":[]}\n" +
+                                line("c", "old", 4) + line("c", "new", 6) + line("a", "late", 4),
+                            lines));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .follow = true, .tail = 1}), 0);
+  EXPECT_EQ(out.str(), "b | two\nc | new\na | late\n");
+}
+
 TEST_F(Verbs, LogsShowTimesWhenTheyAreAskedFor) {
   transport.answer(response(200,
                             R"({"older_lines_gone":false})"

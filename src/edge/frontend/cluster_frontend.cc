@@ -217,6 +217,7 @@ http::Response ClusterFrontend::log(const std::string& tenant, const std::string
   if (const auto whose = services_.access.find_tenant(tenant); whose.ok()) {
     if (auto chunk = services_.functions.read_log({whose->id, name}, *offset, size); chunk.ok()) {
       part.chunk = *std::move(chunk);
+      bound_marks(part.chunk);
       part.is_known = true;
     }
   }

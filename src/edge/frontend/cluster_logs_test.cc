@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/log_followers.h"
+#include "edge/frontend/testing/stream_client.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 // Other nodes, whose answers a test gives.
@@ -160,7 +162,9 @@ TEST_F(ClusterLogsTest, NodesThatDoNotAnswerOrAnswerNonsenseAreNamed) {
   EXPECT_FALSE(is_answered);
   http::Response nonsense;
   nonsense.status = 200;
-  nonsense.body = "{}\n";
+  // Before what is asked for there is nothing, and no end of it.
+  nonsense.body = R"({"known":true,"next":0,"end":9,"now":0,"marks":[]})"
+                  "\n";
   nodes_.asked[1].done(std::move(nonsense));
   EXPECT_TRUE(is_answered);
 }
@@ -188,8 +192,51 @@ TEST_F(ClusterLogsTest, AFunctionThatOnlyAnotherNodeKnowsHasItsLog) {
 TEST_F(ClusterLogsTest, OnlyThisNodesLogIsReadWhereThatIsAskedFor) {
   reader_.read({.function = f_, .from = {}, .only_here = true}, [&](const auto& answer) {
     EXPECT_TRUE(answer->is_alone);
-    EXPECT_EQ(answer->log.next.text(), "10");
+    EXPECT_EQ(answer->next_offset, "10");
   });
+}
+
+TEST_F(ClusterLogsTest, APlaceIsGoodWhetherOtherNodesAreReadOrNot) {
+  const auto read_from = [this](const std::string& place, bool only_here) {
+    std::string next;
+    std::string text;
+    reader_.read({.function = f_, .from = *LogCursor::parse(place), .only_here = only_here},
+                 [&](const auto& answer) {
+                   text = LogView({}).show(*answer, false);
+                   next = answer->next_offset;
+                 });
+    return text + "@" + next;
+  };
+  EXPECT_EQ(read_from("a:4,b:4", true), "three\n@a:10,b:4");
+  EXPECT_EQ(read_from("a:4,b:4", false), "a | three\n@a:10,b:4,c:0");
+  EXPECT_EQ(read_from("4", false), "b | two\na | three\n@a:10,b:4,c:0");
+  nodes_.others.clear();
+  EXPECT_EQ(read_from("a:4,b:4", false), "three\n@a:10,b:4");
+  EXPECT_EQ(read_from("a:4", false), "three\n@10");
+  EXPECT_EQ(read_from("4", false), "three\n@10");
+}
+
+TEST_F(ClusterLogsTest, AFollowerGetsNoLineTwiceWhenOtherNodesGoOrCome) {
+  const auto seen = follow();
+  const std::string before = "a | one\nb | two\na | three\n";
+  auto others = std::exchange(nodes_.others, {});
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before);
+  print("a", "four\n", 4);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before + "a | four\n");
+  nodes_.others = std::move(others);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, before + "a | four\n");
+}
+
+TEST_F(ClusterLogsTest, AFollowerOfALoneNodeGetsNoLineTwiceWhenTheFirstOtherComes) {
+  auto others = std::exchange(nodes_.others, {});
+  const auto seen = follow();
+  EXPECT_EQ(seen->chunks, "one\nthree\n");
+  nodes_.others = std::move(others);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, "one\nthree\nb | two\n");
 }
 
 TEST_F(ClusterLogsTest, FollowersGetLinesOfAllNodesAsTheyCome) {
@@ -236,6 +283,64 @@ TEST_F(ClusterLogsTest, FollowersAreToldOnceOfANodeThatDoesNotAnswer) {
   nodes_.others[0].answers = true;
   turn(seconds(1));
   EXPECT_THAT(seen->chunks, HasSubstr("b | late\n"));
+}
+
+TEST_F(ClusterLogsTest, AFollowerGoesOnWhileTheOnlyNodeThatHasTheFunctionIsSilent) {
+  service_.logs.clear();
+  nodes_.parts["c"].is_known = false;
+  const auto seen = follow();
+  EXPECT_EQ(seen->chunks, "two\n");
+  nodes_.others[0].answers = false;
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, "two\n[node b does not answer: its lines are missing]\n");
+  EXPECT_FALSE(seen->finished);
+  nodes_.others[0].answers = true;
+  print("b", "three\n", 3);
+  turn(seconds(1));
+  EXPECT_THAT(seen->chunks, EndsWith("three\n"));
+  nodes_.parts["b"].is_known = false;
+  turn(seconds(1));
+  EXPECT_TRUE(seen->finished);
+}
+
+TEST_F(ClusterLogsTest, NothingIsReadForAFollowerUntilItsLastPieceHasLeft) {
+  auto client = std::make_shared<StreamClient>();
+  client->has_room = false;
+  http::Responder responder(std::make_shared<StreamExchange>(client));
+  ASSERT_TRUE(followers_.add(
+      {.function = f_, .from = {}}, {}, [] { return true; }, responder));
+  const std::string first = "a | one\nb | two\na | three\n";
+  EXPECT_EQ(client->body, first);
+  nodes_.parts.clear();
+  print("a", "four\n", 4);
+  for (int i = 0; i < 5; ++i) turn(seconds(1));
+  EXPECT_TRUE(nodes_.asked.empty());
+  EXPECT_EQ(client->body, first);
+  client->has_room = true;
+  client->room();
+  turn(seconds(1));
+  EXPECT_EQ(nodes_.asked.size(), 2u);
+  for (auto& each : std::exchange(nodes_.asked, {})) each.done(Error{ErrorCode::kUnavailable, ""});
+  EXPECT_THAT(client->body, HasSubstr("a | four\n"));
+}
+
+TEST_F(ClusterLogsTest, ALogThatWasLostOrIsANewOneIsReadFromItsStart) {
+  const auto seen = follow();
+  service_.logs["f"] = "new\n";
+  service_.log_marks["f"] = {{0, seconds(5)}};
+  turn(seconds(1));
+  EXPECT_THAT(seen->chunks, EndsWith("three\n[older lines are gone]\na | new\n"));
+  turn(seconds(1));
+  EXPECT_THAT(seen->chunks, EndsWith("a | new\n"));
+}
+
+TEST_F(ClusterLogsTest, BytesThatAreNoTextComeAsTheyAre) {
+  nodes_.others.clear();
+  service_.logs["f"] = "a\xff\n";
+  service_.log_marks.clear();
+  EXPECT_THAT(*text_of({.is_json = true}),
+              EndsWith("{\"bytes\":\"Yf8K\",\"node\":\"a\",\"text\":\"a\\ufffd\\n\"}\n"));
+  EXPECT_EQ(*text_of(), "a\xff\n");
 }
 
 TEST_F(ClusterLogsTest, AFollowerWaitsForAnAnswerAndAsksNoNodeTwiceMeanwhile) {

@@ -10,6 +10,7 @@
 
 #include "core/base/base64.h"
 #include "core/base/log.h"
+#include "core/base/utf8.h"
 #include "core/domain/limits.h"
 #include "core/http/authority.h"
 #include "core/http/hop_by_hop.h"
@@ -31,27 +32,6 @@ std::string lower(std::string_view text) {
   std::transform(result.begin(), result.end(), result.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
-}
-
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    const size_t more = first < 0x80                     ? 0
-                        : first >= 0xc2 && first <= 0xdf ? 1
-                        : first >= 0xe0 && first <= 0xef ? 2
-                        : first >= 0xf0 && first <= 0xf4 ? 3
-                                                         : 4;
-    if (more == 4 || i + more >= text.size()) return false;
-    for (size_t k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-    }
-    const unsigned second = more > 0 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    const bool is_overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    const bool is_beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-    if (is_overlong || is_beyond) return false;
-    i += more + 1;
-  }
-  return true;
 }
 
 bool is_text(const http::Headers& headers) {

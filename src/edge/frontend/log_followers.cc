@@ -35,6 +35,7 @@ LogFollowers::~LogFollowers() {
 
 bool LogFollowers::add(LogReader::Question question, LogForm form, std::function<bool()> may_read,
                        http::Responder& responder) {
+  std::erase_if(followers_, [](const auto& each) { return *each.second.left; });
   const TenantId tenant = question.function.tenant;
   const auto of_tenant = std::count_if(followers_.begin(), followers_.end(), [&](const auto& each) {
     return each.second.question.function.tenant == tenant;
@@ -43,14 +44,19 @@ bool LogFollowers::add(LogReader::Question question, LogForm form, std::function
   if (followers_.size() >= kMostFollowers) return false;
   auto left = std::make_shared<bool>(false);
   responder.on_disconnect([left] { *left = true; });
-  if (auto* stream = responder.answer_stream()) stream->end_at_half_close();
-  question.settle = kSettle;
+  auto is_behind = std::make_shared<bool>(false);
+  if (auto* stream = responder.answer_stream()) {
+    stream->end_at_half_close();
+    stream->on_room([is_behind] { *is_behind = false; });
+  }
+  question.merge = {.settle = kSettle, .waits_for_characters = form.is_json};
   const uint64_t id = next_++;
   followers_.emplace(id, Follower{.question = std::move(question),
                                   .view = LogView(form),
                                   .may_read = std::move(may_read),
                                   .responder = std::move(responder),
                                   .left = std::move(left),
+                                  .is_behind = std::move(is_behind),
                                   .form = form});
   serve(id);
   schedule();
@@ -79,12 +85,13 @@ void LogFollowers::serve(uint64_t id) {
     followers_.erase(id);
     return;
   }
-  if (follower.has_begun && !follower.may_read()) {
+  const bool may_wait = !*follower.is_behind || ready_();
+  if (follower.has_begun && (!may_wait || !follower.may_read())) {
     follower.responder.finish_chunked();
     followers_.erase(id);
     return;
   }
-  if (follower.is_reading || follower.next_read > loop_.now()) return;
+  if (follower.is_reading || *follower.is_behind || follower.next_read > loop_.now()) return;
   follower.is_reading = true;
   reader_.read(follower.question, [self = self_, id](const Result<LogReader::Answer>& answer) {
     if (*self != nullptr) (*self)->took(id, answer);
@@ -106,6 +113,16 @@ void LogFollowers::begin(Follower& follower, const LogReader::Answer& answer) {
   }
   follower.responder.start_chunked(std::move(head));
   follower.has_begun = true;
+  follower.question.goes_on = true;
+}
+
+bool LogFollowers::send(Follower& follower, std::string_view shown) {
+  if (shown.empty()) return true;
+  auto* const stream = follower.responder.answer_stream();
+  if (stream == nullptr) return follower.responder.send_chunk(shown);
+  // That the client is gone is told by its disconnect.
+  *follower.is_behind = !stream->send_bytes(shown);
+  return true;
 }
 
 bool LogFollowers::pass_on(Follower& follower, const Result<LogReader::Answer>& answer) {
@@ -118,7 +135,7 @@ bool LogFollowers::pass_on(Follower& follower, const Result<LogReader::Answer>& 
   // The token may be worth nothing since the nodes were asked.
   const bool may_see = answer.ok() && follower.may_read();
   const std::string shown = may_see ? follower.view.show(*answer, true) : std::string();
-  const bool is_there = shown.empty() || follower.responder.send_chunk(shown);
+  const bool is_there = send(follower, shown);
   if (!may_see || !ready_()) {
     follower.responder.finish_chunked();
     return false;

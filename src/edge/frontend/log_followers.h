@@ -16,8 +16,8 @@ namespace lambent::frontend {
 class LogFollowers {
  public:
   // Follows until the client leaves, the function is removed, the client's token is worth nothing
-  // any more, or `ready` is false (the worker drains). The reader and the loop outlive the
-  // followers.
+  // any more, or `ready` is false (the worker drains). For a client that is behind nothing is read.
+  // The reader and the loop outlive the followers.
   LogFollowers(LogReader& reader, loop::EventLoop& loop, std::function<bool()> ready);
   ~LogFollowers();
   LogFollowers(const LogFollowers&) = delete;
@@ -38,6 +38,8 @@ class LogFollowers {
     http::Responder responder;
     // Set by the connection, which may hear of the client's end while we write to it.
     std::shared_ptr<bool> left;
+    // Set while what was sent has not left, and cleared by the connection.
+    std::shared_ptr<bool> is_behind;
     LogForm form = {};
     bool has_begun = false;  // its answer
     bool is_reading = false;
@@ -50,6 +52,8 @@ class LogFollowers {
   void serve(uint64_t id);
   void took(uint64_t id, const Result<LogReader::Answer>& answer);
   void begin(Follower& follower, const LogReader::Answer& answer);
+  // False: the client is gone.
+  static bool send(Follower& follower, std::string_view shown);
   // False: the client is gone, or there is nothing more to come.
   bool pass_on(Follower& follower, const Result<LogReader::Answer>& answer);
 

@@ -1,12 +1,11 @@
 #include "edge/frontend/log_merge.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/base/parse_number.h"
+#include "core/base/utf8.h"
 #include "edge/frontend/json_text.h"
-#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
@@ -14,6 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostNodes = 1024;
+constexpr size_t kMostMarks = 16 * 1024;
 constexpr size_t kMostHead = 64;  // bytes of a part's JSON for each of its marks, and for the rest
 
 Error bad_cursor() {
@@ -57,6 +57,7 @@ struct Source {
   size_t part;
   std::vector<LogLine> lines;
   size_t next = 0;
+  bool is_whole = true;  // the node gave all that it has
   uint64_t offset = 0;
   Duration at{};  // of the next line, or of one before if that was later
 
@@ -67,6 +68,48 @@ struct Source {
 void leave_cut_line(const LogChunk& chunk, std::vector<LogLine>& lines) {
   const bool is_cut = chunk.has_more() && lines.size() > 1 && !chunk.text.ends_with('\n');
   if (is_cut) lines.pop_back();
+}
+
+void leave_cut_character(const LogPart& part, bool waits, std::vector<LogLine>& lines) {
+  if (lines.empty() || !(waits || part.chunk.has_more())) return;
+  std::string_view& text = lines.back().text;
+  const size_t cut = cut_character(text);
+  // One that fills all that came is no reason to wait.
+  if (part.chunk.has_more() && cut == text.size()) return;
+  text.remove_suffix(cut);
+  if (text.empty()) lines.pop_back();
+}
+
+void bound_lines(LogChunk& chunk, size_t most) {
+  size_t size = 0;
+  for (; most > 0 && size < chunk.text.size(); --most) {
+    const size_t newline = chunk.text.find('\n', size);
+    size = newline == std::string::npos ? chunk.text.size() : newline + 1;
+  }
+  chunk.next_offset -= chunk.text.size() - size;
+  chunk.text.resize(size);
+}
+
+// What a line takes as JSON, at most.
+size_t shown_size(std::string_view node, std::string_view text) {
+  constexpr size_t kFrame = 96;  // names of fields, and the time
+  const bool is_text = is_utf8(text);
+  size_t size = kFrame + node.size() + text.size();
+  if (!is_text) size += 4 * (text.size() + 2) / 3;
+  for (const char each : text) {
+    const auto c = static_cast<unsigned char>(each);
+    const bool is_escaped = c < ' ' || (c >= 0x80 && !is_text);
+    size += is_escaped ? 5 : each == '"' || each == '\\' ? 1 : 0;
+  }
+  return size;
+}
+
+// The begin of a line that is too long for an answer.
+std::string_view begin_of(std::string_view text) {
+  constexpr size_t kMostPerByte = 8;
+  text = text.substr(0, kLogShown / kMostPerByte);
+  text.remove_suffix(cut_character(text));
+  return text;
 }
 
 void look_at_next(Source& source) {
@@ -81,11 +124,12 @@ Source* first_of(std::vector<Source>& sources, const std::vector<LogPart>& parts
     const LogPart& part = parts[source.part];
     if (source.is_done()) {
       // What it did not give may come next.
-      if (source.offset < part.chunk.end) return nullptr;
+      if (!source.is_whole) return nullptr;
       continue;
     }
     // By its own clock, so that one that is behind holds up no other node.
-    const bool is_settled = settle == Duration::zero() || source.at <= part.now - settle;
+    const bool is_settled = settle == Duration::zero() || source.at > part.now ||
+                            source.at <= part.now - part.lag - settle;
     if (is_settled && (first == nullptr || source.at < first->at)) first = &source;
   }
   return first;
@@ -97,7 +141,7 @@ Result<LogCursor> LogCursor::parse(std::string_view text) {
   LogCursor cursor;
   if (text.empty()) return cursor;
   if (const auto number = parse_number<uint64_t>(text)) {
-    cursor.own_ = *number;
+    cursor.offsets_[""] = *number;
     return cursor;
   }
   while (!text.empty()) {
@@ -112,14 +156,25 @@ Result<LogCursor> LogCursor::parse(std::string_view text) {
   return cursor;
 }
 
-uint64_t LogCursor::offset_at(const std::string& node, bool is_own) const {
+void LogCursor::name_own(const std::string& node) {
+  auto unnamed = offsets_.extract("");
+  if (unnamed.empty()) return;
+  unnamed.key() = node;
+  offsets_.insert(std::move(unnamed));
+}
+
+uint64_t LogCursor::offset_at(const std::string& node) const {
   const auto found = offsets_.find(node);
-  if (found != offsets_.end()) return found->second;
-  return is_own ? own_ : 0;
+  return found != offsets_.end() ? found->second : 0;
+}
+
+std::string LogCursor::text_for(const std::string& only_node) const {
+  const bool is_alone = offsets_.size() == 1 && offsets_.contains(only_node);
+  return is_alone ? std::to_string(offsets_.at(only_node)) : text();
 }
 
 std::string LogCursor::text() const {
-  if (offsets_.empty()) return std::to_string(own_);
+  if (offsets_.empty()) return "0";
   std::string text;
   for (const auto& [node, offset] : offsets_) {
     if (node.empty()) return std::to_string(offset);
@@ -129,23 +184,28 @@ std::string LogCursor::text() const {
 }
 
 std::string encode_log_part(const LogPart& part) {
-  json marks = json::array();
+  const auto in_milliseconds = [](Duration at) {
+    return std::to_string(std::chrono::floor<milliseconds>(at).count());
+  };
+  // Written as it is: there may be many thousands.
+  std::string marks;
   for (const LogMark& mark : part.chunk.marks) {
-    marks.push_back({mark.offset, std::chrono::floor<milliseconds>(mark.at).count()});
+    marks += marks.empty() ? "[" : ",[";
+    (marks += std::to_string(mark.offset)) += ',';
+    (marks += in_milliseconds(mark.at)) += ']';
   }
-  return to_text({{"known", part.is_known},
-                  {"next", part.chunk.next_offset},
-                  {"end", part.chunk.end},
-                  {"now", std::chrono::floor<milliseconds>(part.now).count()},
-                  {"marks", std::move(marks)}}) +
-         "\n" + part.chunk.text;
+  return R"({"known":)" + std::string(part.is_known ? "true" : "false") + R"(,"next":)" +
+         std::to_string(part.chunk.next_offset) + R"(,"end":)" + std::to_string(part.chunk.end) +
+         R"(,"now":)" + in_milliseconds(part.now) + R"(,"marks":[)" + marks + "]}\n" +
+         part.chunk.text;
 }
 
 Result<LogPart> read_log_part(std::string_view bytes) {
   const size_t newline = bytes.find('\n');
   if (newline == std::string_view::npos) return bad_part("no end of its head");
   const std::string_view text = bytes.substr(newline + 1);
-  if (newline > kMostHead * (text.size() + 16)) return bad_part("a head that is too long");
+  if (newline > kMostHead * (std::min(text.size(), kMostMarks) + 16))
+    return bad_part("a head that is too long");
   ASSIGN_OR_RETURN(const json head, parse_json(bytes.substr(0, newline)));
   if (!head.is_object()) return bad_part("no head");
   LogPart part;
@@ -159,10 +219,31 @@ Result<LogPart> read_log_part(std::string_view bytes) {
   if (!has_numbers || part.chunk.next_offset < text.size() || !is_time(now)) {
     return bad_part("figures that do not fit its text");
   }
+  const bool has_text = !text.empty() || part.chunk.end == part.chunk.next_offset;
+  if (!has_text || part.chunk.end < part.chunk.next_offset) {
+    return bad_part("an end that does not fit its text");
+  }
   part.now = milliseconds(now);
   part.chunk.text = text;
   ASSIGN_OR_RETURN(part.chunk.marks, read_marks(head, part.chunk.next_offset));
+  if (!part.is_known) part.chunk = {};
   return part;
+}
+
+Result<void> check_log_part(const LogPart& part, size_t most) {
+  const LogChunk& chunk = part.chunk;
+  const bool begins_before = chunk.first_offset() < part.asked && part.asked <= chunk.end;
+  if (part.is_known && begins_before) return bad_part("text that was not asked for");
+  if (chunk.text.size() > most) return bad_part("more text than was asked for");
+  return {};
+}
+
+void bound_marks(LogChunk& chunk) {
+  if (chunk.marks.size() <= kMostMarks) return;
+  const uint64_t first = chunk.first_offset();
+  chunk.next_offset = chunk.marks[kMostMarks].offset;
+  chunk.text.resize(chunk.next_offset - first);
+  chunk.marks.resize(kMostMarks);
 }
 
 MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeOptions& options) {
@@ -171,23 +252,34 @@ MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeO
   merged.next = std::move(from);
   std::vector<Source> sources;
   for (size_t index = 0; index < merged.parts.size(); ++index) {
-    const LogPart& part = merged.parts[index];
+    LogPart& part = merged.parts[index];
+    bound_lines(part.chunk, kLogLines);
     Source& source = sources.emplace_back(index, lines_of(part.chunk));
+    source.is_whole = !part.chunk.has_more();
     source.offset = part.chunk.first_offset();
-    merged.older_is_gone = merged.older_is_gone || source.offset > part.asked;
+    const bool is_gone = source.offset > part.asked || part.asked > part.chunk.end;
+    merged.older_is_gone = merged.older_is_gone || (part.is_known && is_gone);
     leave_cut_line(part.chunk, source.lines);
+    leave_cut_character(part, options.waits_for_characters, source.lines);
     look_at_next(source);
   }
+  size_t shown = 0;
   while (Source* first = first_of(sources, merged.parts, options.settle)) {
     const LogPart& part = merged.parts[first->part];
-    const LogLine& line = first->lines[first->next++];
+    LogLine line = first->lines[first->next];
+    shown += shown_size(part.node, line.text);
+    const bool is_full = merged.lines.size() == kLogLines || shown > kLogShown;
+    if (is_full && !merged.lines.empty()) break;
+    if (is_full) line.text = begin_of(line.text);
     merged.lines.push_back({&part.node, line});
     first->offset += line.text.size();
+    if (is_full) break;
+    ++first->next;
     look_at_next(*first);
   }
   for (const Source& source : sources) {
     const LogPart& part = merged.parts[source.part];
-    merged.has_more = merged.has_more || source.offset < part.chunk.end;
+    merged.has_more = merged.has_more || !source.is_done() || !source.is_whole;
     if (part.is_known) merged.next.set(part.node, source.offset);
   }
   return merged;

@@ -23,14 +23,18 @@ class LogCursor {
   // INVALID_ARGUMENT.
   static Result<LogCursor> parse(std::string_view text);
 
-  uint64_t offset_at(const std::string& node, bool is_own) const;
+  // Which node is asked: from now on its place is under this name, whatever it was under before.
+  void name_own(const std::string& node);
+  uint64_t offset_at(const std::string& node) const;
   void set(const std::string& node, uint64_t offset) { offsets_[node] = offset; }
   bool operator==(const LogCursor&) const = default;
   // An empty name is the only node.
   std::string text() const;
+  // The same, but a number where no node but this has a place.
+  std::string text_for(const std::string& only_node) const;
 
  private:
-  uint64_t own_ = 0;  // where no node is named
+  // An empty name: of the node that is asked.
   std::map<std::string, uint64_t> offsets_;
 };
 
@@ -39,14 +43,21 @@ struct LogPart {
   std::string node;      // empty: there is only one
   bool is_known = true;  // the function
   LogChunk chunk;
-  Duration now{};      // the node's time when it answered
-  uint64_t asked = 0;  // the offset from which it was to begin; not sent
+  Duration now{};  // the node's time when it answered
+  // Not sent: the offset from which it was to begin, and how long before its answer the first node
+  // was read.
+  uint64_t asked = 0;
+  Duration lag{};
 };
 
 // As nodes send it to each other: a line of JSON, then the text.
 std::string encode_log_part(const LogPart& part);
 // INVALID_ARGUMENT: what came is none, or its figures do not fit its text.
 Result<LogPart> read_log_part(std::string_view bytes);
+// INVALID_ARGUMENT: it is no answer to what was asked, at most `most` bytes from part.asked on.
+Result<void> check_log_part(const LogPart& part, size_t most);
+// No more lines with times of their own than one part may have; the rest is left for the next.
+void bound_marks(LogChunk& chunk);
 
 struct MergedLine {
   const std::string* node;  // of a part
@@ -66,10 +77,16 @@ struct MergedLog {
   bool older_is_gone = false;  // what was asked for is kept no more
 };
 
+// What one answer has at most: lines, and bytes as JSON. The rest comes with the next.
+constexpr size_t kLogLines = 16 * 1024;
+constexpr size_t kLogShown = 2 * 1024 * 1024;
+
 struct LogMergeOptions {
   // Lines that are younger than this on their node wait: those of other nodes may still come before
-  // them.
+  // them. One that its node's clock has not come to was printed before that was set back.
   Duration settle{};
+  // The first bytes of a character wait for the others, also at the end of the log.
+  bool waits_for_characters = false;
 };
 
 // Each node's lines stay in their order; between nodes the earlier time comes first. A node that

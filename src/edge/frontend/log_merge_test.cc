@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "edge/frontend/log_view.h"
+
 namespace lambent::frontend {
 namespace {
 
@@ -82,6 +84,71 @@ TEST(LogMergeTest, YoungLinesWaitByTheirOwnNodesClock) {
   EXPECT_TRUE(merged.has_more);
 }
 
+TEST(LogMergeTest, ALineThatItsNodesClockHasNotComeToDoesNotWait) {
+  // Printed before that clock was set back.
+  const auto merged = merged_of({part_of("a", {998, 5'000}), part_of("b", {1'000})}, seconds(1));
+  EXPECT_EQ(text_of(merged), "a998 a5000 ");
+}
+
+TEST(LogMergeTest, OneAnswerHasSoManyLinesAtMost) {
+  LogPart part = part_of("a", {});
+  part.chunk.text = std::string(3 * kLogLines / 2, '\n');
+  part.chunk.end = part.chunk.next_offset = part.chunk.text.size();
+  LogPart rest = part;
+  auto merged = merged_of({std::move(part), part_of("b", {1})});
+  EXPECT_EQ(merged.lines.size(), kLogLines);
+  EXPECT_TRUE(merged.has_more);
+  EXPECT_EQ(merged.next.offset_at("a"), kLogLines);
+  rest.chunk.text.erase(0, kLogLines);
+  rest.asked = kLogLines;
+  merged = merged_of({std::move(rest), part_of("b", {1})});
+  EXPECT_EQ(merged.lines.size(), kLogLines / 2 + 1);
+  EXPECT_FALSE(merged.has_more);
+}
+
+TEST(LogMergeTest, OneAnswerIsBoundedAlsoAsJson) {
+  for (const std::string& unit : {std::string("\x01"), std::string("\xff\x01"),
+                                  std::string("\x01\x01\"\x01\n"), std::string("\xe2\x82\xac")}) {
+    std::string text;
+    while (text.size() < kLogChunk) text += unit;
+    std::string came;
+    for (int i = 0; came.size() < text.size() && i < 100; ++i) {
+      LogPart part = part_of("a", {});
+      part.asked = came.size();
+      part.chunk = {text.substr(came.size()), text.size(), {}, text.size()};
+      std::vector<LogPart> parts;
+      parts.push_back(std::move(part));
+      LogReader::Answer answer;
+      answer.log = merge_logs(std::move(parts), {}, {});
+      ASSERT_FALSE(answer.log.lines.empty());
+      for (const MergedLine& line : answer.log.lines) came += line.line.text;
+      EXPECT_EQ(answer.log.next.offset_at("a"), came.size());
+      EXPECT_EQ(answer.log.has_more, came.size() < text.size());
+      EXPECT_LE(LogView({.is_json = true}).show(answer, false).size(), kLogShown + 100);
+    }
+    EXPECT_EQ(came, text);
+  }
+}
+
+TEST(LogMergeTest, ACharacterIsNotCutWhereItsRestMayCome) {
+  const auto with = [](const std::string& text, size_t not_given, bool waits) {
+    LogPart part = part_of("a", {});
+    part.chunk = {text, text.size(), {}, text.size() + not_given};
+    std::vector<LogPart> parts;
+    parts.push_back(std::move(part));
+    parts.push_back(part_of("b", {1}));
+    const auto merged = merge_logs(std::move(parts), {}, {.waits_for_characters = waits});
+    return text_of(merged) + "@" + merged.next.text();
+  };
+  EXPECT_EQ(with("a\xe2\x82", 1, false), "a@a:1,b:0");
+  // No other node's line waits for the rest.
+  EXPECT_EQ(with("a\xe2\x82", 0, true), "ab1 @a:1,b:3");
+  EXPECT_EQ(with("a\xe2\x82", 0, false),
+            "a\xe2\x82"
+            "b1 @a:3,b:3");
+  EXPECT_EQ(with("a\xe2\n", 0, true), "a\xe2 b1 @a:3,b:3");
+}
+
 TEST(LogMergeTest, WhatIsGoneIsSaid) {
   LogPart part = part_of("a", {1});
   part.chunk.next_offset += 50;
@@ -90,6 +157,9 @@ TEST(LogMergeTest, WhatIsGoneIsSaid) {
   EXPECT_TRUE(merged_of({part}).older_is_gone);
   part.asked = 50;
   EXPECT_FALSE(merged_of({part}).older_is_gone);
+  // It was of a log that is there no more.
+  part.asked = 500;
+  EXPECT_TRUE(merged_of({part}).older_is_gone);
 }
 
 TEST(LogMergeTest, ANodeThatDoesNotAnswerKeepsItsPlace) {
@@ -100,16 +170,20 @@ TEST(LogMergeTest, ANodeThatDoesNotAnswerKeepsItsPlace) {
 }
 
 TEST(LogCursorTest, IsANumberOrOneForEachNode) {
-  const auto number = LogCursor::parse("17");
+  auto number = LogCursor::parse("17");
   ASSERT_TRUE(number.ok());
-  EXPECT_EQ(number->offset_at("a", true), 17u);
-  EXPECT_EQ(number->offset_at("b", false), 0u);
+  EXPECT_EQ(number->offset_at("b"), 0u);
   EXPECT_EQ(number->text(), "17");
+  number->name_own("a");
+  EXPECT_EQ(number->offset_at("a"), 17u);
+  EXPECT_EQ(number->text_for("a"), "17");
+  EXPECT_EQ(number->text(), "a:17");
   const auto list = LogCursor::parse("a:1,b-2.c:20");
   ASSERT_TRUE(list.ok());
-  EXPECT_EQ(list->offset_at("b-2.c", false), 20u);
-  EXPECT_EQ(list->offset_at("c", false), 0u);
+  EXPECT_EQ(list->offset_at("b-2.c"), 20u);
+  EXPECT_EQ(list->offset_at("c"), 0u);
   EXPECT_EQ(list->text(), "a:1,b-2.c:20");
+  EXPECT_EQ(list->text_for("a"), "a:1,b-2.c:20");
   EXPECT_EQ(LogCursor::parse("")->text(), "0");
   for (const char* text : {"-1", "a", "a:", ":1", "a:x", "a:1,", ",", "1,2", "a:1,b",
                            "99999999999999999999", "a:99999999999999999999"}) {
@@ -139,6 +213,7 @@ TEST(LogPartTest, WhatIsNoneIsRefused) {
   ASSERT_TRUE(read_log_part(good + "\none\n").ok());
   for (const char* head : {"", "{}", "[]", R"({"known":1,"next":4,"end":4,"now":0,"marks":[]})",
                            R"({"known":true,"next":3,"end":4,"now":0,"marks":[]})",
+                           R"({"known":true,"next":9,"end":4,"now":0,"marks":[]})",
                            R"({"known":true,"next":-4,"end":4,"now":0,"marks":[]})",
                            R"({"known":true,"next":4,"end":4,"now":0})",
                            R"({"known":true,"next":4,"end":4,"now":9999999999999999,"marks":[]})",
@@ -149,6 +224,32 @@ TEST(LogPartTest, WhatIsNoneIsRefused) {
     EXPECT_FALSE(read_log_part(std::string(head) + "\none\n").ok()) << head;
   }
   EXPECT_FALSE(read_log_part(good).ok());  // no end of the head
+  // It would stop the lines of all nodes for good.
+  EXPECT_FALSE(
+      read_log_part("{\"known\":true,\"next\":0,\"end\":9,\"now\":0,\"marks\":[]}\n").ok());
+}
+
+TEST(LogPartTest, WhatDoesNotFitTheQuestionIsRefused) {
+  LogPart part = part_of("a", {1, 2, 3});
+  EXPECT_TRUE(check_log_part(part, 9).ok());
+  EXPECT_FALSE(check_log_part(part, 8).ok());
+  part.asked = 3;
+  EXPECT_FALSE(check_log_part(part, 9).ok());
+  part.asked = 10;  // of another log: from the start
+  EXPECT_TRUE(check_log_part(part, 9).ok());
+}
+
+TEST(LogPartTest, ItsMarksAreBounded) {
+  LogPart part = part_of("a", {});
+  const size_t most = 16 * 1024;
+  for (uint64_t i = 0; i < 2 * most; ++i) part.chunk.marks.push_back({i, milliseconds(i)});
+  part.chunk.text = std::string(2 * most, '\n');
+  part.chunk.end = part.chunk.next_offset = part.chunk.text.size();
+  bound_marks(part.chunk);
+  EXPECT_EQ(part.chunk.marks.size(), most);
+  EXPECT_EQ(part.chunk.next_offset, most);
+  EXPECT_TRUE(part.chunk.has_more());
+  EXPECT_TRUE(read_log_part(encode_log_part(part)).ok());
 }
 
 }  // namespace

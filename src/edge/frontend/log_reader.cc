@@ -16,6 +16,7 @@ constexpr size_t kLeastPart = 16 * 1024;
 // An answer while nodes are asked. Shared by their answers.
 struct Gathering {
   LogReader::Question question;
+  std::string self;
   std::vector<LogPart> parts;
   std::vector<std::string> silent;
   size_t left = 1;
@@ -33,7 +34,8 @@ Error none_has_it(const Gathering& gathering) {
 void finish(Gathering& gathering, bool is_alone) {
   const bool is_known = std::any_of(gathering.parts.begin(), gathering.parts.end(),
                                     [](const LogPart& part) { return part.is_known; });
-  if (!is_known) return gathering.done(none_has_it(gathering));
+  const bool may_be_known = gathering.question.goes_on && !gathering.silent.empty();
+  if (!is_known && !may_be_known) return gathering.done(none_has_it(gathering));
   LogReader::Answer answer;
   answer.is_alone = is_alone;
   std::sort(gathering.parts.begin(), gathering.parts.end(),
@@ -43,16 +45,23 @@ void finish(Gathering& gathering, bool is_alone) {
   }
   answer.silent = std::move(gathering.silent);
   std::sort(answer.silent.begin(), answer.silent.end());
+  if (is_alone) gathering.question.merge.settle = Duration::zero();
   answer.log = merge_logs(std::move(gathering.parts), std::move(gathering.question.from),
-                          {.settle = is_alone ? Duration::zero() : gathering.question.settle});
+                          gathering.question.merge);
+  answer.next_offset = is_alone ? answer.log.next.text_for(gathering.self) : answer.log.next.text();
   gathering.done(std::move(answer));
 }
 
-Result<LogPart> part_in(const Result<http::Response>& answer) {
+Result<LogPart> part_in(const Result<http::Response>& answer, uint64_t offset, size_t most) {
   if (!answer.ok()) return answer.error();
   // 404: of a program that does not know the question.
-  if (answer->status == 200) return read_log_part(answer->body);
-  return Error{ErrorCode::kUnavailable, "it answers " + std::to_string(answer->status)};
+  if (answer->status != 200) {
+    return Error{ErrorCode::kUnavailable, "it answers " + std::to_string(answer->status)};
+  }
+  ASSIGN_OR_RETURN(LogPart part, read_log_part(answer->body));
+  part.asked = offset;
+  RETURN_IF_ERROR(check_log_part(part, most));
+  return part;
 }
 
 }  // namespace
@@ -71,19 +80,25 @@ bool LogReader::asks_others(const Question& question) const {
   return others_.nodes != nullptr && !question.only_here && !others_.nodes->peers().empty();
 }
 
+std::string LogReader::self() const {
+  return others_.nodes != nullptr ? others_.nodes->self() : std::string();
+}
+
 LogPart LogReader::own_part(const Question& question, size_t most) const {
-  LogPart part{.node = {}, .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
-  if (asks_others(question)) part.node = others_.nodes->self();
-  part.asked = question.from.offset_at(part.node, true);
+  LogPart part{.node = self(), .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
+  part.asked = question.from.offset_at(part.node);
   auto chunk = service_.read_log(question.function, part.asked, most);
   part.is_known = chunk.ok();
   if (chunk.ok()) part.chunk = *std::move(chunk);
   return part;
 }
 
-void LogReader::read(const Question& question, std::function<void(Result<Answer>)> done) {
+void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> done) {
   auto gathering = std::make_shared<Gathering>();
-  gathering->question = question;
+  gathering->question = asked;
+  gathering->self = self();
+  gathering->question.from.name_own(gathering->self);
+  const Question& question = gathering->question;
   gathering->done = std::move(done);
   if (!asks_others(question)) {
     gathering->parts.push_back(own_part(question, kLogChunk));
@@ -104,16 +119,15 @@ void LogReader::read(const Question& question, std::function<void(Result<Answer>
       continue;
     }
     ++gathering->left;
-    const uint64_t offset = question.from.offset_at(peer.node, false);
+    const uint64_t offset = question.from.offset_at(peer.node);
     others_.nodes->ask(
         peer.node, log_part_target(tenant, question.function.name, offset, most), kAnswerTime,
-        [gathering, one_less, node = peer.node, offset, &clock, begun](const auto& answer) {
-          auto part = part_in(answer);
+        [gathering, one_less, node = peer.node, offset, most, &clock, begun](const auto& answer) {
+          auto part = part_in(answer, offset, most);
           if (part.ok()) {
             part->node = node;
-            part->asked = offset;
-            // As it was when the first was read: later lines of that are not here.
-            part->now -= clock.now() - begun;
+            // Later lines of the first are not here.
+            part->lag = clock.now() - begun;
             gathering->parts.push_back(*std::move(part));
           } else {
             gathering->silent.push_back(node);

@@ -29,11 +29,14 @@ class LogReader {
     FunctionName function;
     LogCursor from;
     bool only_here = false;
-    Duration settle{};  // as LogMergeOptions
+    LogMergeOptions merge = {};  // where other nodes are asked, lines wait as that says
+    // One that has read before: while a node that may have the function is silent, it is not gone.
+    bool goes_on = false;
   };
   struct Answer {
     MergedLog log;
     bool is_alone = true;             // there are no other nodes, or they were not to be asked
+    std::string next_offset;          // what a client asks for next; followers ask for log.next
     std::vector<std::string> nodes;   // that have lines of it
     std::vector<std::string> silent;  // that did not answer in time: their lines are missing
   };
@@ -44,6 +47,8 @@ class LogReader {
   bool asks_others(const Question& question) const;
 
  private:
+  // Empty where the worker is in no cluster, however few nodes that has now.
+  std::string self() const;
   LogPart own_part(const Question& question, size_t most) const;
 
   InvocationService& service_;

@@ -4,17 +4,23 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/base64.h"
+#include "core/base/log.h"
+#include "core/base/utf8.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 
 namespace lambent::frontend {
 namespace {
 
-nlohmann::json json_of(const std::string& node, const LogLine& line) {
-  nlohmann::json object = {{"text", std::string(line.text)}};
-  if (!node.empty()) object["node"] = node;
-  if (line.at) object["time"] = log_time_text(*line.at);
-  return object;
+// Written as it is: an answer may have many thousands of lines.
+void add_json(const std::string& node, const LogLine& line, std::string& to) {
+  to += '{';
+  if (!is_utf8(line.text)) (to += R"("bytes":")") += base64_encode(line.text) + R"(",)";
+  if (!node.empty()) (to += R"("node":")") += json_escape(node) + R"(",)";
+  (to += R"("text":")") += json_escape(line.text) + '"';
+  if (line.at) (to += R"(,"time":")") += log_time_text(*line.at) + '"';
+  to += "}\n";
 }
 
 }  // namespace
@@ -47,6 +53,9 @@ std::string LogView::about(const LogReader::Answer& answer, bool notes_silent) {
     }
     shown += to_text(object) + "\n";
   }
+  if (!form_.is_json && notes_silent && !begins && answer.log.older_is_gone) {
+    text_.note("[older lines are gone]", shown);
+  }
   for (const std::string& node : answer.silent) {
     const bool is_new = std::find(silent_.begin(), silent_.end(), node) == silent_.end();
     if (form_.is_json || !notes_silent || !is_new) continue;
@@ -63,7 +72,7 @@ std::string LogView::show(const LogReader::Answer& answer, bool notes_silent) {
   if (answer.nodes.size() > 1) text_.name_nodes(true);
   for (const MergedLine& line : answer.log.lines) {
     if (form_.is_json) {
-      shown += to_text(json_of(*line.node, line.line)) + "\n";
+      add_json(*line.node, line.line, shown);
     } else {
       text_.add(*line.node, line.line, shown);
     }

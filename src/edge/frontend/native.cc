@@ -44,7 +44,7 @@ Response result_response(Result<std::optional<InvocationResult>> found) {
 Response log_response(const LogReader::Answer& read, const LogForm& form) {
   Response response =
       text_response(200, std::string(content_type_of(form)), LogView(form).show(read, false));
-  response.headers.add("x-lambent-next-offset", read.log.next.text());
+  response.headers.add("x-lambent-next-offset", read.next_offset);
   if (!read.silent.empty()) {
     response.headers.add(std::string(kSilentNodes), names_in_a_row(read.silent));
   }
@@ -84,7 +84,8 @@ class Answering {
     const LogReader::Question question{.function = call.function,
                                        .from = std::move(call.from),
                                        .only_here = call.only_here,
-                                       .settle = {}};
+                                       .merge = {},
+                                       .goes_on = false};
     if (call.follow) return follow(call, question);
     // Shared because a callback must be copyable.
     auto answer = std::make_shared<http::Responder>(std::move(responder_));

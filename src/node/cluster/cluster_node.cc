@@ -18,6 +18,8 @@ constexpr Duration kOwnReportAge = milliseconds(50);
 // So many nodes are tried for one request.
 constexpr unsigned kMostAttempts = 8;
 constexpr size_t kRepeats = 16 * 1024;
+// Bytes of what a node tells another: more than any part of a volume, a log or a list has.
+constexpr uint64_t kMostTold = 32 * 1024 * 1024;
 
 bool is_dropped(std::string_view name, bool is_whole) {
   // The worker's own credentials are for the node that was asked.
@@ -222,7 +224,8 @@ void ClusterNode::ask(const std::string& method, const std::string& node, std::s
         if (!answer || std::exchange(*told, true)) return;
         done(*std::move(answer));
       }));
-  auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client);
+  auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client,
+                                                  WholeExchange::Options{.most_bytes = kMostTold});
   auto request =
       std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
   links_.send(endpoint, std::move(request), timeout, [told, done, node](const LinkEnd& how) {

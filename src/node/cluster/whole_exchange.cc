@@ -92,6 +92,12 @@ std::string WholeExchange::whole_frames(std::string_view bytes) {
 
 bool WholeExchange::send_bytes(std::string_view bytes) {
   if (kept()) return true;
+  came_ += bytes.size();
+  if (came_ > options_.most_bytes) {
+    collected_.reset();
+    cut_off({ErrorCode::kUnavailable, "the answer is longer than any that was asked for"});
+    return true;
+  }
   if (collected_) {
     collected_->body += bytes;
     return true;

@@ -3,6 +3,7 @@
 // Loop thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +27,8 @@ class WholeExchange final : public http::Responder::Exchange,
     std::function<bool(const http::Response&)> keeps = {};
     // As ForwardCall::last_event.
     std::function<http::EventFrame(const Error&)> last_event = {};
+    // An answer with a longer body is cut off.
+    uint64_t most_bytes = UINT64_MAX;
   };
   // Shared because the body may be sent again to another node, and the client is answered by
   // whichever of them answers.
@@ -76,6 +79,7 @@ class WholeExchange final : public http::Responder::Exchange,
   bool is_broken_ = false;  // what came is no event stream
   bool has_last_event_ = false;
   bool passed_on_ = false;
+  uint64_t came_ = 0;    // bytes of the body
   int kept_status_ = 0;  // 0: none was kept
 };
 

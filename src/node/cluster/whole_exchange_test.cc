@@ -131,6 +131,25 @@ TEST_F(WholeExchangeTest, WhatIsNoEventStreamIsCutOff) {
   EXPECT_FALSE(seen_->finished);
 }
 
+TEST_F(WholeExchangeTest, AnAnswerThatIsTooLongIsCutOffAndKeptNoMore) {
+  for (const std::optional<uint64_t> size :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(9)}) {
+    const auto seen = std::make_shared<FakeClient::Seen>();
+    const auto client = std::make_shared<http::Responder>(std::make_shared<FakeClient>(seen));
+    const auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client,
+                                                          WholeExchange::Options{.most_bytes = 8});
+    http::Response head;
+    head.status = 200;
+    exchange->start(std::move(head), size);
+    (void)exchange->send_bytes("12345678");
+    EXPECT_FALSE(seen->cut_off);
+    (void)exchange->send_bytes("9");
+    EXPECT_TRUE(seen->cut_off);
+    exchange->finish();
+    EXPECT_FALSE(seen->finished);
+  }
+}
+
 TEST_F(WholeExchangeTest, OtherAnswersPassAsTheyAreAndAreCutOff) {
   begin("text/plain");
   (void)exchange_->send_bytes("half");

@@ -13,6 +13,20 @@ size_t cost_of(const std::vector<LogMark>& marks) {
   return marks.size() <= 1 ? 0 : (marks.size() - 1) * sizeof(LogMark);
 }
 
+// Where the text is to begin so that, with the marks that are left, it takes at most `limit`.
+uint64_t first_that_fits(const std::vector<LogMark>& marks, uint64_t first, uint64_t end,
+                         uint64_t limit) {
+  uint64_t begin = first;
+  for (size_t dropped = 0;; ++dropped) {
+    const size_t left = marks.size() - std::min(dropped + 1, marks.size());
+    const uint64_t needed = end - begin + left * sizeof(LogMark);
+    if (needed > limit) begin += std::min(needed - limit, end - begin);
+    // The mark of the line that is cut stays, for those behind it only.
+    if (left == 0 || begin < marks[dropped + 1].offset) return begin;
+    begin = marks[dropped + 1].offset;
+  }
+}
+
 // Of the first line that begins in what is appended, unless it is as old as the one before.
 std::optional<LogMark> mark_of(std::string_view before, const std::vector<LogMark>& marks,
                                uint64_t offset, std::string_view text, Duration at) {
@@ -44,13 +58,14 @@ uint64_t LogStore::append(FunctionId function, std::string_view text, Duration a
 void LogStore::trim(Log& log) const {
   const size_t size = log.text.size() + cost_of(log.marks);
   if (size <= 2 * limit_.count) return;
-  const size_t surplus = std::min(size - limit_.count, log.text.size());
-  log.text.erase(0, surplus);
-  log.first_offset += surplus;
+  const uint64_t end = log.first_offset + log.text.size();
+  const uint64_t first = first_that_fits(log.marks, log.first_offset, end, limit_.count);
+  log.text.erase(0, first - log.first_offset);
+  log.first_offset = first;
   // The last of those before tells of the line that is cut.
-  auto first = std::upper_bound(log.marks.begin(), log.marks.end(), log.first_offset, lies_behind);
-  if (first != log.marks.begin()) --first;
-  log.marks.erase(log.marks.begin(), first);
+  auto mark = std::upper_bound(log.marks.begin(), log.marks.end(), first, lies_behind);
+  if (mark != log.marks.begin()) --mark;
+  log.marks.erase(log.marks.begin(), mark);
   if (!log.marks.empty()) {
     log.marks.front().offset = std::max(log.marks.front().offset, log.first_offset);
   }
@@ -68,11 +83,12 @@ void LogStore::restore(FunctionId function, uint64_t first_offset, std::string t
 
 LogChunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {
   const auto found = logs_.find(function);
-  if (found == logs_.end()) return {"", offset};
+  if (found == logs_.end()) return {};
   const Log& log = found->second;
   LogChunk chunk;
   chunk.end = log.first_offset + log.text.size();
-  const uint64_t from = std::clamp(offset, log.first_offset, chunk.end);
+  const bool is_of_another = offset > chunk.end;
+  const uint64_t from = is_of_another ? log.first_offset : std::max(offset, log.first_offset);
   chunk.text = log.text.substr(from - log.first_offset, most);
   chunk.next_offset = from + chunk.text.size();
   auto first = std::upper_bound(log.marks.begin(), log.marks.end(), from, lies_behind);

@@ -41,7 +41,7 @@ class LogStore {
   void restore(FunctionId function, uint64_t first_offset, std::string text,
                std::vector<LogMark> marks = {});
 
-  // At most `most` bytes from `offset`, or from the oldest byte kept if those are gone.
+  // At most `most` bytes from `offset`, or from the oldest kept: that is gone, or behind the end.
   LogChunk read(FunctionId function, uint64_t offset, size_t most) const;
 
  private:

@@ -29,11 +29,16 @@ TEST(LogStore, KeepsTheNewestBytesAndItsOffsetsStayTrue) {
   EXPECT_EQ(chunk.next_offset, 100u);
 }
 
-TEST(LogStore, AnOffsetFromTheFutureOrAnUnknownFunctionGivesNothing) {
+TEST(LogStore, AnOffsetBehindTheEndIsOfAnotherLogAndBeginsThisOne) {
   LogStore logs;
   logs.append(kF, "abc", kAt);
-  EXPECT_EQ(logs.read(kF, 1000, 10).text, "");
-  EXPECT_EQ(logs.read(FunctionId(9), 0, 10).text, "");
+  EXPECT_EQ(logs.read(kF, 3, 10).text, "");
+  EXPECT_EQ(logs.read(kF, 1000, 10).text, "abc");
+  EXPECT_EQ(logs.read(kF, 1000, 10).next_offset, 3u);
+  // What it prints later is before that offset.
+  const LogChunk none = logs.read(FunctionId(9), 1000, 10);
+  EXPECT_EQ(none.text, "");
+  EXPECT_EQ(none.next_offset, 0u);
 }
 
 TEST(LogStore, ALineHasTheTimeOfItsBegin) {
@@ -56,10 +61,26 @@ TEST(LogStore, TimesOfShortLinesAreBoundedAndStayTrue) {
   LogStore logs{Bytes(kLimit)};
   for (int i = 0; i < 100'000; ++i) logs.append(kF, "\n", milliseconds(i));
   const LogChunk chunk = logs.read(kF, 0, 1 << 20);
+  EXPECT_EQ(chunk.next_offset, 100'000u);
+  // The newest lines are kept: as many as the limit has room for.
+  EXPECT_GE(chunk.text.size() * (1 + sizeof(LogMark)), kLimit - sizeof(LogMark));
   EXPECT_LE(chunk.text.size() + chunk.marks.size() * sizeof(LogMark), 2 * kLimit + 32);
   ASSERT_FALSE(chunk.marks.empty());
   for (const LogMark& mark : chunk.marks) EXPECT_EQ(mark.at, milliseconds(mark.offset));
   EXPECT_EQ(chunk.marks.front().offset, chunk.first_offset());
+}
+
+TEST(LogStore, NoAppendTakesMoreThanTheSurplus) {
+  constexpr size_t kLimit = 1'000;
+  LogStore logs{Bytes(kLimit)};
+  for (int i = 0; i < 2'000; ++i) {
+    logs.append(kF, i % 7 == 0 ? std::string(90, 'x') + "\n" : "\n", milliseconds(i));
+    const LogChunk chunk = logs.read(kF, 0, 1 << 20);
+    const size_t size = chunk.text.size() + (chunk.marks.size() - 1) * sizeof(LogMark);
+    EXPECT_LE(size, 2 * kLimit);
+    // A mark more would have gone beyond.
+    if (chunk.first_offset() > 0) EXPECT_GE(size + sizeof(LogMark), kLimit);
+  }
 }
 
 TEST(LogStore, TheObserverIsToldOfTimes) {

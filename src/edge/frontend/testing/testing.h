@@ -124,7 +124,7 @@ class FakeService final : public InvocationService {
     if (found == logs.end()) return no_such_function(name);
     const std::string& text = found->second;
     LogChunk chunk;
-    const size_t from = std::min<size_t>(offset, text.size());
+    const size_t from = offset > text.size() ? 0 : offset;
     chunk.text = text.substr(from, most);
     chunk.next_offset = from + chunk.text.size();
     chunk.end = text.size();
