@@ -44,19 +44,23 @@ class RemoteError(FunctionError):
 # ---- The caller's end
 
 
-def _packed(client: Any, value: Any, needs: list[Any]) -> dict[str, Any]:
+def _packed(client: Any, value: Any, needs: list[Any], retry_for: float) -> dict[str, Any]:
     pickled = pickle.dumps(value, 5)
     if len(pickled) <= _MOST_INLINE:
         return {"pickle": base64.b64encode(pickled).decode()}
-    reference = client.put(pickled)
+    reference = _retried(lambda key: client.put(pickled), retry_for)
     needs.append(reference)
     return {"object": reference.id}
 
 
-def _unpacked(client: Any, packed: Any) -> Any:
+def _unpacked(client: Any, packed: Any, retry_for: float) -> Any:
     if "object" in packed:
         reference = packed["object"]
-        tensor = client.get(reference)
+        try:
+            tensor = _retried(lambda key: client.get(reference), retry_for)
+        except LambentError as error:
+            error.retry_after = None  # the function has run: the call is not to be sent again
+            raise
         pickled = bytes(tensor)
         client.release([reference])  # a courtesy: the answer is here
     else:
@@ -64,8 +68,8 @@ def _unpacked(client: Any, packed: Any) -> Any:
     return app_pickles.loads(pickled)
 
 
-def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], **more: Any) -> bytes:
-    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs)}}).encode()
+def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], retry_for: float, **more: Any) -> bytes:
+    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs, retry_for)}}).encode()
 
 
 def _missing(error: LambentError, name: str) -> LambentError:
@@ -92,7 +96,7 @@ def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
 
 def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs)
+    payload = _payload(client, method, args, kwargs, needs, retry_for)
     try:
         answer = _retried(lambda key: client.invoke(name, payload, needs, key), retry_for)
     except FunctionError as error:
@@ -101,13 +105,13 @@ def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for:
         raise _missing(error, name) from None
     finally:
         client.release(needs)
-    return _value(client, answer)
+    return _value(client, answer, retry_for)
 
 
 def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Iterator[Any]:
     """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs, stream=True)
+    payload = _payload(client, method, args, kwargs, needs, retry_for, stream=True)
     chunks: Any = iter(())
 
     def begin(key: str | None) -> list[bytes]:
@@ -127,11 +131,11 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_fo
         client.release(needs)
 
 
-def _value(client: Any, answer: Any) -> Any:
+def _value(client: Any, answer: Any, retry_for: float) -> Any:
     document = json.loads(answer)
     if not isinstance(document, dict) or _KEY not in document:
         raise error_of("DATA_LOSS", "the function answered as no function of an app does; is it deployed from this app?")
-    return _unpacked(client, document[_KEY])
+    return _unpacked(client, document[_KEY], retry_for)
 
 
 def raise_remote(error: Any) -> NoReturn:

@@ -204,8 +204,26 @@ class CallsTest(unittest.TestCase):
         client.get.return_value = pickle.dumps(("large", 1))
         client.remove.side_effect = error_of("UNAVAILABLE", "the worker is restarted")
         client.release.side_effect = lambda names: Client.release(client, names)
-        self.assertEqual(app_calls._value(client, json.dumps({app_calls._KEY: {"object": "id.0"}})), ("large", 1))
+        self.assertEqual(app_calls._value(client, json.dumps({app_calls._KEY: {"object": "id.0"}}), 0), ("large", 1))
         client.remove.assert_called_once_with("id.0")
+
+    def test_large_arguments_and_answers_that_are_refused_for_now_are_sent_and_asked_for_again(self):
+        def refusal():
+            error = error_of("RESOURCE_EXHAUSTED", "too many requests")
+            error.retry_after = 0.01
+            return error
+
+        answer = json.dumps({app_calls._KEY: {"object": "id.0"}}).encode()
+        client = mock.create_autospec(Client, instance=True)
+        client.put.side_effect = [refusal(), mock.Mock(id="arguments")]
+        client.invoke.return_value = answer
+        client.get.side_effect = [refusal(), refusal(), pickle.dumps("large")]
+        self.assertEqual(app_calls.call(client, "f", "", (b"1" * (app_calls._MOST_INLINE + 1),), {}, 5), "large")
+        self.assertEqual((client.put.call_count, client.invoke.call_count, client.get.call_count), (2, 1, 3))
+        client.get.side_effect = [refusal()]
+        with self.assertRaisesRegex(LambentError, "too many requests") as caught:
+            app_calls.call(client, "f", "", (), {}, 0)
+        self.assertIsNone(caught.exception.retry_after, "the function has run")
 
     def test_a_class_has_one_object_that_was_entered(self):
         handler = app_calls.handler_of(__name__, "Counter")
