@@ -23,6 +23,7 @@ _T = TypeVar("_T")
 _KEY = "lambent.call"
 _MOST_INLINE = 4 << 20  # bytes of a pickle; an invocation's payload has at most 6 MiB
 _MOST_EXCEPTION = 48 << 10
+_FIRST_BACKOFF, _MOST_BACKOFF = 0.05, 10.0  # seconds: each refusal of a call doubles it, and the worker may ask for longer
 _MODULE = "_lambent_app"  # in the package: tells which module the app is
 
 
@@ -82,16 +83,18 @@ def _missing(error: LambentError, name: str) -> LambentError:
 def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
     """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
     second time on a key says that it is the same request, for which the worker keeps a place."""
-    until, key = time.monotonic() + retry_for, None
+    until, key, backoff = time.monotonic() + retry_for, None, _FIRST_BACKOFF
     while True:
         try:
             return begin(key)
         except LambentError as error:
-            wait = error.retry_after
-            if wait is None or time.monotonic() + wait > until:
+            left, told = until - time.monotonic(), error.retry_after
+            if told is None or told > left:
                 raise
         key = key or str(uuid.uuid4())
-        time.sleep(max(wait, 0.01) * random.uniform(1, 1.25))  # many who were refused at once do not come at once
+        wait = max(told, min(backoff, left))
+        backoff = min(2 * backoff, _MOST_BACKOFF)
+        time.sleep(wait * random.uniform(1, 1.25))  # many who were refused at once do not come at once
 
 
 def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:

@@ -259,6 +259,17 @@ class CallsTest(unittest.TestCase):
             self.assertEqual(second, third)
             self.assertRegex(second, "^[0-9a-f-]{36}$")
 
+    def test_each_refusal_of_a_call_doubles_the_wait_that_the_worker_asks_for_at_least(self):
+        slept = []
+        client = Handled()
+        client.handlers["twice"] = app_calls.handler_of(__name__, "twice")
+        client.refusals = [0.01, 0.01, 0.01, 3, *[0.01] * 6]
+        with mock.patch.object(app_calls.time, "sleep", slept.append):
+            self.assertEqual(app_calls.call(client, "twice", "", (4,), {}, 600), (8, {4}))
+        least = [0.05, 0.1, 0.2, 3, 0.8, 1.6, 3.2, 6.4, 10, 10]
+        self.assertTrue(all(a <= b <= 1.25 * a for a, b in zip(least, slept)), slept)
+        self.assertEqual(len(slept), len(least))
+
     def test_what_is_refused_for_good_or_for_longer_than_retries_take_is_raised(self):
         for refusals, retry_for in (([None], 5), ([0.01], 0), ([0.01, 60], 5)):
             client = Handled()
