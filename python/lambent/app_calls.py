@@ -82,7 +82,7 @@ def _missing(error: LambentError, name: str) -> LambentError:
 
 def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
     """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
-    second time on a key says that it is the same request, for which the worker keeps a place."""
+    second time on it gets a key, which says that it is the same request: an invocation that is not streamed has a place by it."""
     until, key, backoff = time.monotonic() + retry_for, None, _FIRST_BACKOFF
     while True:
         try:
@@ -117,9 +117,10 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_fo
     payload = _payload(client, method, args, kwargs, needs, retry_for, stream=True)
     chunks: Any = iter(())
 
-    def begin(key: str | None) -> list[bytes]:
+    def begin(_: str | None) -> list[bytes]:
         nonlocal chunks
-        chunks = client.stream(name, payload, needs, key)
+        # Without the key: it keeps no place of a stream, and would tie all tries to one node of a cluster.
+        chunks = client.stream(name, payload, needs)
         return [next(chunks, b"")]  # it was taken, or this raises
 
     try:
