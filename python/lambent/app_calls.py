@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import itertools
 import json
@@ -45,20 +46,20 @@ class RemoteError(FunctionError):
 # ---- The caller's end
 
 
-def _packed(client: Any, value: Any, needs: list[Any], retry_for: float) -> dict[str, Any]:
+def _packed(client: Any, value: Any, needs: list[Any], retried: Any) -> dict[str, Any]:
     pickled = pickle.dumps(value, 5)
     if len(pickled) <= _MOST_INLINE:
         return {"pickle": base64.b64encode(pickled).decode()}
-    reference = _retried(lambda key: client.put(pickled), retry_for)
+    reference = retried(lambda key: client.put(pickled))
     needs.append(reference)
     return {"object": reference.id}
 
 
-def _unpacked(client: Any, packed: Any, retry_for: float) -> Any:
+def _unpacked(client: Any, packed: Any, retried: Any) -> Any:
     if "object" in packed:
         reference = packed["object"]
         try:
-            tensor = _retried(lambda key: client.get(reference), retry_for)
+            tensor = retried(lambda key: client.get(reference))
         except LambentError as error:
             error.retry_after = None  # the function has run: the call is not to be sent again
             raise
@@ -69,8 +70,8 @@ def _unpacked(client: Any, packed: Any, retry_for: float) -> Any:
     return app_pickles.loads(pickled)
 
 
-def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], retry_for: float, **more: Any) -> bytes:
-    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs, retry_for)}}).encode()
+def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], retried: Any, **more: Any) -> bytes:
+    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs, retried)}}).encode()
 
 
 def _missing(error: LambentError, name: str) -> LambentError:
@@ -80,9 +81,11 @@ def _missing(error: LambentError, name: str) -> LambentError:
                                  "or app.deploy()")
 
 
-def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
+def _retried(begin: Callable[[str | None], _T], retry_for: float, given_up: threading.Event | None = None) -> _T:
     """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
-    second time on it gets a key, which says that it is the same request: an invocation that is not streamed has a place by it."""
+    second time on it gets a key, which says that it is the same request: an invocation that is not streamed has a place by it. Once
+    `given_up` is set the refusal is raised."""
+    given_up = given_up or threading.Event()
     until, key, backoff = time.monotonic() + retry_for, None, _FIRST_BACKOFF
     while True:
         try:
@@ -91,30 +94,35 @@ def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
             left, told = until - time.monotonic(), error.retry_after
             if told is None or told > left:
                 raise
-        key = key or str(uuid.uuid4())
-        wait = max(told, min(backoff, left))
+            wait = max(told, min(backoff, left)) * random.uniform(1, 1.25)  # many who were refused at once do not come at once
+            if given_up.wait(wait):
+                raise
         backoff = min(2 * backoff, _MOST_BACKOFF)
-        time.sleep(wait * random.uniform(1, 1.25))  # many who were refused at once do not come at once
+        key = key or str(uuid.uuid4())
 
 
-def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:
+def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0, given_up: threading.Event | None = None) -> Any:
+    """What the function answers. What is refused for now is sent again for `retry_for` seconds, or until `given_up` is set."""
+    retried = functools.partial(_retried, retry_for=retry_for, given_up=given_up)
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs, retry_for)
+    payload = _payload(client, method, args, kwargs, needs, retried)
     try:
-        answer = _retried(lambda key: client.invoke(name, payload, needs, key), retry_for)
+        answer = retried(lambda key: client.invoke(name, payload, needs, key))
     except FunctionError as error:
         raise_remote(error)
     except LambentError as error:
         raise _missing(error, name) from None
     finally:
         client.release(needs)
-    return _value(client, answer, retry_for)
+    return _value(client, answer, retried)
 
 
-def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Iterator[Any]:
-    """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
+def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0,
+           given_up: threading.Event | None = None) -> Iterator[Any]:
+    """The items of a generator, as they come. Raises what it raises. Closing this ends the call. The rest is as for call()."""
+    retried = functools.partial(_retried, retry_for=retry_for, given_up=given_up)
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs, retry_for, stream=True)
+    payload = _payload(client, method, args, kwargs, needs, retried, stream=True)
     chunks: Any = iter(())
 
     def begin(_: str | None) -> list[bytes]:
@@ -124,7 +132,7 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_fo
         return [next(chunks, b"")]  # it was taken, or this raises
 
     try:
-        yield from app_streams.received(itertools.chain(_retried(begin, retry_for), chunks), raise_remote)
+        yield from app_streams.received(itertools.chain(retried(begin), chunks), raise_remote)
     except FunctionError:
         raise
     except LambentError as error:
@@ -135,11 +143,11 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_fo
         client.release(needs)
 
 
-def _value(client: Any, answer: Any, retry_for: float) -> Any:
+def _value(client: Any, answer: Any, retried: Any) -> Any:
     document = json.loads(answer)
     if not isinstance(document, dict) or _KEY not in document:
         raise error_of("DATA_LOSS", "the function answered as no function of an app does; is it deployed from this app?")
-    return _unpacked(client, document[_KEY], retry_for)
+    return _unpacked(client, document[_KEY], retried)
 
 
 def raise_remote(error: Any) -> NoReturn:
