@@ -24,7 +24,7 @@ sys.path.insert(0, str(PYTHON))
 
 import lambent  # noqa: E402
 from lambent import __main__ as command  # noqa: E402
-from lambent import app_calls, app_code, app_streams, app_watch  # noqa: E402
+from lambent import _command, app_calls, app_code, app_streams, app_watch  # noqa: E402
 from lambent.client import Client  # noqa: E402
 from lambent.errors import FunctionError, LambentError, error_of  # noqa: E402
 
@@ -685,6 +685,17 @@ class CommandTest(unittest.TestCase):
                                   env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin", "LAMBENT_ENDPOINT": f"unix:{folder}/none.sock"})
         self.assertEqual(done.returncode, 24, done.stderr)
         self.assertIn("UNAVAILABLE", done.stderr)
+
+    def test_the_command_of_a_wheel_does_what_is_done_with_python_files_by_its_own_python(self):
+        for words in (["run", "a.py::f"], ["dev", "a.py"], ["deploy", "a.py"], ["deploy", "--endpoint", "http://a:1", "b/a.py"]):
+            self.assertTrue(_command.is_app_verb(words), words)
+        for words in ([], ["ls"], ["deploy"], ["deploy", "folder"], ["deploy", "--handler", "a.py"], ["deploy", "-x.py"], ["invoke", "a.py"]):
+            self.assertFalse(_command.is_app_verb(words), words)
+        with mock.patch.object(sys, "argv", ["lambent", "deploy", "nowhere.py"]), mock.patch.object(sys, "stderr", io.StringIO()) as said, \
+                mock.patch.dict(os.environ), self.assertRaises(SystemExit) as ended:
+            _command.main()
+        self.assertEqual(ended.exception.code, 15, said.getvalue())
+        self.assertIn("there is no file 'nowhere.py'", said.getvalue())
 
     def test_words_are_values_of_python_or_texts(self):
         self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),
