@@ -3,8 +3,16 @@ import os
 import sys
 
 
+def is_app_verb(words: list[str]) -> bool:
+    """'run' and 'dev', and 'deploy' of a Python file, one that is no value of an option: as the program (src/bin/lambent.cc) tells them."""
+    if words[:1] in (["run"], ["dev"]):
+        return True
+    return words[:1] == ["deploy"] and any(word.endswith(".py") and not word.startswith("-") and not before.startswith("--")
+                                           for before, word in zip(words, words[1:]))
+
+
 def main() -> None:
-    if sys.argv[1:2] in (["run"], ["dev"]):  # by the Python that has the wheel, and so what the user's file imports
+    if is_app_verb(sys.argv[1:]):  # by the Python that has the wheel, and so what the user's file imports
         os.environ["LAMBENT_PROGRAM"] = "lambent"
         from .__main__ import main as app_verbs
         sys.exit(app_verbs())

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import concurrent.futures
+import concurrent.futures.thread
 import contextlib
 import functools
 import inspect
@@ -31,7 +31,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import app_calls, app_code
@@ -58,12 +59,35 @@ _make_client: Any = Client
 _error: Any = LambentError
 _MOST_AT_ONCE = 64  # calls of an app that are under way in the background, each on a connection of its own
 
+_in_background: weakref.WeakSet[threading.Event] = weakref.WeakSet()  # by which calls are given up
+
+
+def _give_up_all() -> None:
+    for each in list(_in_background):
+        each.set()
+
+
+def _until_exit() -> threading.Event:
+    """It is set when the process ends, or before by who gives the call up."""
+    given_up = threading.Event()
+    _in_background.add(given_up)
+    return given_up
+
+
+# Functions of the module atexit are called after the pools' threads have ended, and these before: the last one first.
+getattr(threading, "_register_atexit", lambda function: None)(_give_up_all)
+
 
 class Call(Generic[R]):
     """A call that was begun by spawn(). It goes on in the background of this process, and ends with it."""
 
-    def __init__(self, future: concurrent.futures.Future[R]) -> None:
-        self._future = future
+    def __init__(self, future: concurrent.futures.Future[R], given_up: threading.Event) -> None:
+        self._future, self._given_up = future, given_up
+
+    def _give_up(self) -> None:
+        """It is not begun any more, nor sent again. What runs already goes on."""
+        self._given_up.set()
+        self._future.cancel()
 
     def get(self, timeout: float | None = None) -> R:
         """Waits for the answer; raises what the function raised. TimeoutError after `timeout` seconds."""
@@ -97,7 +121,11 @@ class Function(Generic[P, R]):
 
     def remote(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs it on the worker and waits for its answer. Raises what it raised, with the remote traceback as its cause."""
-        return _calls.call(self._app.client, self.name, self._method, args, kwargs, self._app.retry_for)  # type: ignore[no-any-return]
+        return self._run(None, *args, **kwargs)
+
+    def _run(self, given_up: threading.Event | None, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        app = self._app
+        return _calls.call(app.client, self.name, self._method, args, kwargs, app.retry_for, given_up)  # type: ignore[no-any-return]
 
     def remote_gen(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs a generator on the worker: its items, each as soon as it is there. Raises what it raises, in the place where it does.
@@ -108,21 +136,28 @@ class Function(Generic[P, R]):
         """As remote_gen(), for `async for`."""
         left: Any = object()
         # Its thread waits; clients are one for each thread, and the stream has a connection of its own.
-        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs, self._app.retry_for)
+        given_up = _until_exit()
+        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs, self._app.retry_for, given_up)
         wait = asyncio.get_running_loop().run_in_executor
         try:
             while (item := await wait(self._app.pool, next, items, left)) is not left:
                 yield item
         finally:
+            given_up.set()
             with contextlib.suppress(ValueError):  # its thread waits for an item still; then it ends by itself
                 await wait(self._app.pool, items.close)
 
     async def remote_async(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.spawn(*args, **kwargs).get_async()
+        call = self.spawn(*args, **kwargs)
+        try:
+            return await call.get_async()
+        finally:
+            call._give_up()
 
     def spawn(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Begins a call and does not wait. More than 64 of an app wait for each other."""
-        return Call(self._app.pool.submit(functools.partial(self.remote, *args, **kwargs)))
+        given_up = _until_exit()
+        return Call(self._app.pool.submit(functools.partial(self._run, given_up, *args, **kwargs)), given_up)
 
     def map(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
         """A call for each item, as the built-in map has them, `at_once` of them under way. Answers come in order; the
@@ -131,23 +166,28 @@ class Function(Generic[P, R]):
 
     def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
         """As map(), for items that are lists of arguments."""
-        for call in self._calls_of(arguments, at_once):
-            yield call.get()
+        with contextlib.closing(self._calls_of(arguments, at_once)) as calls:
+            for call in calls:
+                yield call.get()
 
-    def _calls_of(self, arguments: Iterable[Sequence[Any]], at_once: int) -> Iterator[Call[R]]:
-        """The calls in order, `at_once` of them begun and not yet taken."""
+    def _calls_of(self, arguments: Iterable[Sequence[Any]], at_once: int) -> Generator[Call[R], None, None]:
+        """The calls in order, `at_once` of them begun and not yet taken. Closing this gives them up."""
         if at_once < 1:
             raise ValueError("at_once is at least 1")
         left = iter(arguments)
         calls: collections.deque[Call[R]] = collections.deque()
         spawn: Any = self.spawn
-        for each in itertools.islice(left, at_once):
-            calls.append(spawn(*each))
-        while calls:
-            yield calls.popleft()
-            for each in itertools.islice(left, 1):
+        try:
+            for each in itertools.islice(left, at_once):
                 calls.append(spawn(*each))
-
+            while calls:
+                yield calls[0]
+                calls.popleft()
+                for each in itertools.islice(left, 1):
+                    calls.append(spawn(*each))
+        finally:
+            for call in calls:
+                call._give_up()
 
     async def map_async(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
         """As map(), for `async for`."""
@@ -156,8 +196,9 @@ class Function(Generic[P, R]):
 
     async def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
         """As starmap(), for `async for`."""
-        for call in self._calls_of(arguments, at_once):
-            yield await call.get_async()
+        with contextlib.closing(self._calls_of(arguments, at_once)) as calls:
+            for call in calls:
+                yield await call.get_async()
 
 
 def enter(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import itertools
 import json
@@ -23,6 +24,7 @@ _T = TypeVar("_T")
 _KEY = "lambent.call"
 _MOST_INLINE = 4 << 20  # bytes of a pickle; an invocation's payload has at most 6 MiB
 _MOST_EXCEPTION = 48 << 10
+_FIRST_BACKOFF, _MOST_BACKOFF = 0.05, 10.0  # seconds: each refusal of a call doubles it, and the worker may ask for longer
 _MODULE = "_lambent_app"  # in the package: tells which module the app is
 
 
@@ -44,19 +46,23 @@ class RemoteError(FunctionError):
 # ---- The caller's end
 
 
-def _packed(client: Any, value: Any, needs: list[Any]) -> dict[str, Any]:
+def _packed(client: Any, value: Any, needs: list[Any], retried: Any) -> dict[str, Any]:
     pickled = pickle.dumps(value, 5)
     if len(pickled) <= _MOST_INLINE:
         return {"pickle": base64.b64encode(pickled).decode()}
-    reference = client.put(pickled)
+    reference = retried(lambda key: client.put(pickled))
     needs.append(reference)
     return {"object": reference.id}
 
 
-def _unpacked(client: Any, packed: Any) -> Any:
+def _unpacked(client: Any, packed: Any, retried: Any) -> Any:
     if "object" in packed:
         reference = packed["object"]
-        tensor = client.get(reference)
+        try:
+            tensor = retried(lambda key: client.get(reference))
+        except LambentError as error:
+            error.retry_after = None  # the function has run: the call is not to be sent again
+            raise
         pickled = bytes(tensor)
         client.release([reference])  # a courtesy: the answer is here
     else:
@@ -64,8 +70,8 @@ def _unpacked(client: Any, packed: Any) -> Any:
     return app_pickles.loads(pickled)
 
 
-def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], **more: Any) -> bytes:
-    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs)}}).encode()
+def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], retried: Any, **more: Any) -> bytes:
+    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs, retried)}}).encode()
 
 
 def _missing(error: LambentError, name: str) -> LambentError:
@@ -75,48 +81,58 @@ def _missing(error: LambentError, name: str) -> LambentError:
                                  "or app.deploy()")
 
 
-def _retried(begin: Callable[[str | None], _T], retry_for: float) -> _T:
+def _retried(begin: Callable[[str | None], _T], retry_for: float, given_up: threading.Event | None = None) -> _T:
     """begin(), and again where the worker refused it and said when it may come again, for `retry_for` seconds. Nothing has run then. From the
-    second time on a key says that it is the same request, for which the worker keeps a place."""
-    until, key = time.monotonic() + retry_for, None
+    second time on it gets a key, which says that it is the same request: an invocation that is not streamed has a place by it. Once
+    `given_up` is set the refusal is raised."""
+    given_up = given_up or threading.Event()
+    until, key, backoff = time.monotonic() + retry_for, None, _FIRST_BACKOFF
     while True:
         try:
             return begin(key)
         except LambentError as error:
-            wait = error.retry_after
-            if wait is None or time.monotonic() + wait > until:
+            left, told = until - time.monotonic(), error.retry_after
+            if told is None or told > left:
                 raise
+            wait = max(told, min(backoff, left)) * random.uniform(1, 1.25)  # many who were refused at once do not come at once
+            if given_up.wait(wait):
+                raise
+        backoff = min(2 * backoff, _MOST_BACKOFF)
         key = key or str(uuid.uuid4())
-        time.sleep(max(wait, 0.01) * random.uniform(1, 1.25))  # many who were refused at once do not come at once
 
 
-def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Any:
+def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0, given_up: threading.Event | None = None) -> Any:
+    """What the function answers. What is refused for now is sent again for `retry_for` seconds, or until `given_up` is set."""
+    retried = functools.partial(_retried, retry_for=retry_for, given_up=given_up)
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs)
+    payload = _payload(client, method, args, kwargs, needs, retried)
     try:
-        answer = _retried(lambda key: client.invoke(name, payload, needs, key), retry_for)
+        answer = retried(lambda key: client.invoke(name, payload, needs, key))
     except FunctionError as error:
         raise_remote(error)
     except LambentError as error:
         raise _missing(error, name) from None
     finally:
         client.release(needs)
-    return _value(client, answer)
+    return _value(client, answer, retried)
 
 
-def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0) -> Iterator[Any]:
-    """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
+def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0,
+           given_up: threading.Event | None = None) -> Iterator[Any]:
+    """The items of a generator, as they come. Raises what it raises. Closing this ends the call. The rest is as for call()."""
+    retried = functools.partial(_retried, retry_for=retry_for, given_up=given_up)
     needs: list[Any] = []
-    payload = _payload(client, method, args, kwargs, needs, stream=True)
+    payload = _payload(client, method, args, kwargs, needs, retried, stream=True)
     chunks: Any = iter(())
 
-    def begin(key: str | None) -> list[bytes]:
+    def begin(_: str | None) -> list[bytes]:
         nonlocal chunks
-        chunks = client.stream(name, payload, needs, key)
+        # Without the key: it keeps no place of a stream, and would tie all tries to one node of a cluster.
+        chunks = client.stream(name, payload, needs)
         return [next(chunks, b"")]  # it was taken, or this raises
 
     try:
-        yield from app_streams.received(itertools.chain(_retried(begin, retry_for), chunks), raise_remote)
+        yield from app_streams.received(itertools.chain(retried(begin), chunks), raise_remote)
     except FunctionError:
         raise
     except LambentError as error:
@@ -127,11 +143,11 @@ def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_fo
         client.release(needs)
 
 
-def _value(client: Any, answer: Any) -> Any:
+def _value(client: Any, answer: Any, retried: Any) -> Any:
     document = json.loads(answer)
     if not isinstance(document, dict) or _KEY not in document:
         raise error_of("DATA_LOSS", "the function answered as no function of an app does; is it deployed from this app?")
-    return _unpacked(client, document[_KEY])
+    return _unpacked(client, document[_KEY], retried)
 
 
 def raise_remote(error: Any) -> NoReturn:

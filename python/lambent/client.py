@@ -322,10 +322,10 @@ class Client:
             raise FunctionError(headers.get("x-lambent-error-type", "Unhandled"), body)
         return body
 
-    def stream(self, function: str, payload: bytes | str = b"{}", needs: Any = (), key: str | None = None) -> Generator[bytes, None, None]:
+    def stream(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> Generator[bytes, None, None]:
         """Runs a function whose answer streams: the bytes of Lambda's event stream as they come. Closing the iterator ends the
-        connection. `key` as for invoke()."""
-        headers = {"Content-Type": "application/json", **({"amz-sdk-invocation-id": key} if key else {})}
+        connection. The worker knows no idempotency keys of streams."""
+        headers = {"Content-Type": "application/json"}
         if needs:
             headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
         return self._http.stream("POST", "/2021-11-15/functions/%s/response-streaming-invocations" % quote(function, safe=":"),

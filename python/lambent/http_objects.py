@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 << 20  # of one request or answer
 _VARIABLES = ("LAMBENT_CA", "LAMBENT_CLIENT_CERTIFICATE", "LAMBENT_CLIENT_KEY")
+_NOT_BEGUN = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")  # with a time to come again: the worker has run nothing of the request
 _QUIET = 30.0  # seconds after which a kept connection is not used again: the worker ends it after 75
 
 
@@ -84,7 +85,9 @@ def error_from(status: int, headers: Mapping[str, str], body: bytes) -> LambentE
         message = "HTTP %d %s" % (status, message.strip())
         # Of an answer under Lambda's paths the worker says which of our codes it stands for.
         error = error_of(headers["x-lambent-code"], message) if "x-lambent-code" in headers else LambentError(message)
-    error.retry_after = retry_after_of(headers)
+    # A proxy may say so too, of a request that the worker had begun.
+    if status in (429, 503) and error.code in _NOT_BEGUN:
+        error.retry_after = retry_after_of(headers)
     return error
 
 

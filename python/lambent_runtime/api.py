@@ -38,12 +38,14 @@ class Refused(ApiError):
 
 
 class RuntimeApi:
-    def __init__(self, address):
+    def __init__(self, address, timeout=None):
+        """`timeout`: seconds that it may take to connect, to send or to receive; None: any time."""
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
             raise ApiError("AWS_LAMBDA_RUNTIME_API is %r, not host:port" % address)
         self._address = address
         self._target = (host.strip("[]"), int(port))
+        self._timeout = timeout
         self._socket = None
         self._received = b""
         self._largest = COPIED_BYTES  # body that came, or of which the heap is not told
@@ -142,6 +144,7 @@ class RuntimeApi:
         family, kind, protocol, _, target = socket.getaddrinfo(
             self._target[0], self._target[1], 0, socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, kind, protocol)
+        self._socket.settimeout(self._timeout)
         self._socket.connect(target)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""

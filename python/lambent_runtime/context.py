@@ -4,7 +4,14 @@ import os
 import sys
 import time
 
-from .deadline import Deadline
+from .deadline import ASK_SECONDS, Deadline
+
+ASK_ON_LOOP = 0.1  # seconds that a coroutine waits for an answer of the Runtime API
+
+
+def _on_a_loop():
+    events = sys.modules.get("asyncio.events")
+    return events is not None and events._get_running_loop() is not None
 
 
 class ClientContext:
@@ -55,7 +62,8 @@ class Context:
         self._deadline = Deadline(headers)
 
     def get_remaining_time_in_millis(self):
-        self._deadline.look()
+        # Other coroutines wait meanwhile.
+        self._deadline.look(ASK_ON_LOOP if _on_a_loop() else ASK_SECONDS)
         return max(0, (self._deadline.ms or 0) - int(time.time() * 1000))
 
     def log(self, message):

@@ -25,6 +25,7 @@ class Several:
         self._waiting = 0  # threads that ask for an invocation
         self._taken = 0  # invocations that came
         self._working = {}  # place of an invocation -> its deadline
+        self._asked = set()  # places whose deadline moves, and is being asked for
         self._late = set()  # places that invocations had whose time was up, with threads that still work for them
 
     def serve(self, api):
@@ -86,17 +87,33 @@ class Several:
     def _watch(self):
         while True:
             with self._change:
-                over = [each for each in self._working.items() if each[1].left() + REPLACE_AFTER <= 0]
-            # What asks takes a while.
-            over = [place for place, deadline in over if not deadline.look()]
-            with self._change:
-                for late in over:
-                    if self._working.pop(late, None) is not None:
-                        self._late.add(late)
+                watched = [each for each in self._working.items() if each[0] not in self._asked]
+                for place, deadline in watched:
+                    moves = deadline.moves  # before its time, which another thread may ask for
+                    if deadline.left() + REPLACE_AFTER > 0:
+                        continue
+                    if moves:
+                        self._ask(place, deadline)
+                    else:
+                        del self._working[place]
+                        self._late.add(place)
                         self._leave_with_too_many(len(self._late))
-                left = min((each.left() for each in self._working.values()), default=float("inf"))
+                left = min((deadline.left() for place, deadline in self._working.items() if place not in self._asked),
+                           default=float("inf"))
                 # The clock may be set; an hour is soon enough for that.
                 self._change.wait(min(max(0.001, left + REPLACE_AFTER), 3600))
+
+    def _ask(self, place, deadline):
+        """Asks for a deadline that moves, in a thread of its own: others may be over meanwhile."""
+
+        def ask():
+            deadline.look()
+            with self._change:
+                self._asked.discard(place)
+                self._change.notify()
+
+        self._asked.add(place)
+        threading.Thread(target=_to_the_end(ask), name="lambent-deadline", daemon=True).start()
 
     def _leave_with_too_many(self, count):
         if count >= self._most:

@@ -101,10 +101,31 @@ async def _in_time(awaitable, deadline):
         return await awaitable
     task = asyncio.ensure_future(awaitable)
     loop = asyncio.get_running_loop()
-    while not (await asyncio.wait((task,), timeout=max(0, deadline.left() + CANCEL_AFTER)))[0]:
-        if not await loop.run_in_executor(None, deadline.look):
+    while True:
+        moves = deadline.moves  # before its time, which another thread may ask for
+        if (await asyncio.wait((task,), timeout=max(0, deadline.left() + CANCEL_AFTER)))[0] or not moves:
             break
+        try:
+            await _beside(loop, deadline.look)
+        except RuntimeError:
+            break  # no thread can be started
     return await asyncio.wait_for(task, 0)
+
+
+async def _beside(loop, work):
+    """Waits for `work`, in a thread of its own: those of the loop's executor may all be the handler's."""
+    import threading
+
+    done = loop.create_future()
+
+    def run():
+        try:
+            work()
+        finally:
+            loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
+
+    threading.Thread(target=run, name="lambent-deadline", daemon=True).start()
+    await done
 
 
 class _Pieces:

@@ -1,16 +1,19 @@
 """Apps without a worker: settings, packages, and calls between a caller and a handler in one process."""
 import asyncio
+import http.server
 import io
 import json
 import os
 import pathlib
 import pickle
 import random
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
 import zipfile
 import zlib
@@ -21,7 +24,7 @@ sys.path.insert(0, str(PYTHON))
 
 import lambent  # noqa: E402
 from lambent import __main__ as command  # noqa: E402
-from lambent import app_calls, app_code, app_streams, app_watch  # noqa: E402
+from lambent import _command, app_calls, app_code, app_streams, app_watch  # noqa: E402
 from lambent.client import Client  # noqa: E402
 from lambent.errors import FunctionError, LambentError, error_of  # noqa: E402
 
@@ -124,9 +127,9 @@ class Handled:
                 body["lambentException"] = error.lambent_exception
             raise FunctionError(type(error).__name__, json.dumps(body).encode()) from None
 
-    def stream(self, name, payload, needs=(), key=None):
+    def stream(self, name, payload, needs=()):
         """The answer's event stream, cut anywhere."""
-        self.refuse(key)
+        self.refuse(None)
         if name not in self.handlers:
             raise app_calls.error_of("NOT_FOUND", "no such function")
         whole, end = b"", {}
@@ -204,8 +207,26 @@ class CallsTest(unittest.TestCase):
         client.get.return_value = pickle.dumps(("large", 1))
         client.remove.side_effect = error_of("UNAVAILABLE", "the worker is restarted")
         client.release.side_effect = lambda names: Client.release(client, names)
-        self.assertEqual(app_calls._value(client, json.dumps({app_calls._KEY: {"object": "id.0"}})), ("large", 1))
+        self.assertEqual(app_calls._value(client, json.dumps({app_calls._KEY: {"object": "id.0"}}), lambda begin: begin(None)), ("large", 1))
         client.remove.assert_called_once_with("id.0")
+
+    def test_large_arguments_and_answers_that_are_refused_for_now_are_sent_and_asked_for_again(self):
+        def refusal():
+            error = error_of("RESOURCE_EXHAUSTED", "too many requests")
+            error.retry_after = 0.01
+            return error
+
+        answer = json.dumps({app_calls._KEY: {"object": "id.0"}}).encode()
+        client = mock.create_autospec(Client, instance=True)
+        client.put.side_effect = [refusal(), mock.Mock(id="arguments")]
+        client.invoke.return_value = answer
+        client.get.side_effect = [refusal(), refusal(), pickle.dumps("large")]
+        self.assertEqual(app_calls.call(client, "f", "", (b"1" * (app_calls._MOST_INLINE + 1),), {}, 5), "large")
+        self.assertEqual((client.put.call_count, client.invoke.call_count, client.get.call_count), (2, 1, 3))
+        client.get.side_effect = [refusal()]
+        with self.assertRaisesRegex(LambentError, "too many requests") as caught:
+            app_calls.call(client, "f", "", (), {}, 0)
+        self.assertIsNone(caught.exception.retry_after, "the function has run")
 
     def test_a_class_has_one_object_that_was_entered(self):
         handler = app_calls.handler_of(__name__, "Counter")
@@ -231,7 +252,8 @@ class CallsTest(unittest.TestCase):
             counter([1], None)
 
     def test_what_is_refused_for_now_is_sent_again_as_the_same_request(self):
-        for begin in (lambda: app_calls.call(client, "twice", "", (4,), {}, 5), lambda: list(app_calls.stream(client, "numbers", "", (2,), {}, 5))):
+        for begin, has_key in ((lambda: app_calls.call(client, "twice", "", (4,), {}, 5), True),
+                                   (lambda: list(app_calls.stream(client, "numbers", "", (2,), {}, 5)), False)):
             client = Handled()
             client.handlers = {name: app_calls.handler_of(__name__, name) for name in ("twice", "numbers")}
             client.refusals = [0.01, 0.02]
@@ -239,7 +261,19 @@ class CallsTest(unittest.TestCase):
             first, second, third = client.keys
             self.assertIsNone(first)
             self.assertEqual(second, third)
-            self.assertRegex(second, "^[0-9a-f-]{36}$")
+            if has_key:
+                self.assertRegex(second, "^[0-9a-f-]{36}$")
+
+    def test_each_refusal_of_a_call_doubles_the_wait_that_the_worker_asks_for_at_least(self):
+        slept = []
+        given_up = mock.Mock(wait=slept.append)
+        client = Handled()
+        client.handlers["twice"] = app_calls.handler_of(__name__, "twice")
+        client.refusals = [0.01, 0.01, 0.01, 3, *[0.01] * 6]
+        self.assertEqual(app_calls.call(client, "twice", "", (4,), {}, 600, given_up), (8, {4}))
+        least = [0.05, 0.1, 0.2, 3, 0.8, 1.6, 3.2, 6.4, 10, 10]
+        self.assertTrue(all(a <= b <= 1.25 * a for a, b in zip(least, slept)), slept)
+        self.assertEqual(len(slept), len(least))
 
     def test_what_is_refused_for_good_or_for_longer_than_retries_take_is_raised(self):
         for refusals, retry_for in (([None], 5), ([0.01], 0), ([0.01, 60], 5)):
@@ -296,6 +330,91 @@ class StreamTest(unittest.TestCase):
 
     def test_the_answer_of_a_coroutine_function_is_awaited(self):
         self.assertEqual(call("thrice", 3), 9)
+
+
+class BusyWorker(http.server.BaseHTTPRequestHandler):
+    """Refuses each call for now."""
+
+    def do_GET(self):
+        self.answer(200, b'{"object_socket": "/nowhere"}')
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.refused.set()
+        self.answer(429, b"{}", {"x-lambent-code": "RESOURCE_EXHAUSTED", "retry-after-ms": "300000"})
+
+    def answer(self, status, body, headers=()):
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class GivenUpTest(unittest.TestCase):
+    """The process ends although calls of it are refused for now, for minutes."""
+
+    def setUp(self):
+        self.worker = http.server.ThreadingHTTPServer(("127.0.0.1", 0), BusyWorker)
+        self.worker.refused = threading.Event()
+        thread = threading.Thread(target=self.worker.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        self.addCleanup(self.worker.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.worker.shutdown)
+
+    def ended(self, body, interrupt=False):
+        """What a program printed on its standard error; `body` is of a coroutine, or of a function to interrupt, in which f is a function of an app and g a generator."""
+        program = ("import asyncio, lambent\napp = lambent.App('busy')\n@app.function()\ndef f(x):\n    return x\n"
+                   "@app.function()\ndef g(x):\n    yield x\n" + ("" if interrupt else "async ") + "def main():\n" + textwrap.indent(textwrap.dedent(body), "    ") +
+                   "\ntry:\n    " + ("main()" if interrupt else "asyncio.run(main())") + "\nfinally:\n    print('left', flush=True)\n")
+        environment = {**os.environ, "PYTHONPATH": str(PYTHON), "LAMBENT_ENDPOINT": "http://127.0.0.1:%d" % self.worker.server_port}
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "busy.py").write_text(program)
+            with subprocess.Popen([sys.executable, "busy.py"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                try:
+                    if interrupt:
+                        self.assertTrue(self.worker.refused.wait(30))
+                        process.send_signal(signal.SIGINT)
+                    out, said = process.communicate(timeout=30)
+                finally:
+                    process.kill()
+        self.assertEqual(out, "left\n", said)
+        return said
+
+    def test_a_map_that_is_interrupted(self):
+        self.assertIn("KeyboardInterrupt", self.ended("list(f.map(range(100), at_once=80))", interrupt=True))
+
+    def test_a_map_whose_loop_is_left(self):
+        self.assertIn("TimeoutError", self.ended("""
+            async def read():
+                async for each in f.map_async(range(3)):
+                    pass
+            await asyncio.wait_for(read(), 1)
+            """))
+
+    def test_calls_of_asyncio_that_are_cancelled(self):
+        self.assertIn("TimeoutError", self.ended("await asyncio.wait_for(f.remote_async(1), 1)"))
+
+    def test_a_stream_of_asyncio_that_is_cancelled(self):
+        self.assertIn("TimeoutError", self.ended("""
+            async def read():
+                async for each in g.remote_gen_async(1):
+                    pass
+            await asyncio.wait_for(read(), 1)
+            """))
+
+    def test_calls_that_were_begun_when_the_program_ends(self):
+        self.assertIn("it failed", self.ended("""
+            f.spawn(1)
+            await asyncio.sleep(0.5)
+            raise ValueError("it failed")
+            """))
 
 
 class AppTest(unittest.TestCase):
@@ -566,6 +685,17 @@ class CommandTest(unittest.TestCase):
                                   env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin", "LAMBENT_ENDPOINT": f"unix:{folder}/none.sock"})
         self.assertEqual(done.returncode, 24, done.stderr)
         self.assertIn("UNAVAILABLE", done.stderr)
+
+    def test_the_command_of_a_wheel_does_what_is_done_with_python_files_by_its_own_python(self):
+        for words in (["run", "a.py::f"], ["dev", "a.py"], ["deploy", "a.py"], ["deploy", "--endpoint", "http://a:1", "b/a.py"]):
+            self.assertTrue(_command.is_app_verb(words), words)
+        for words in ([], ["ls"], ["deploy"], ["deploy", "folder"], ["deploy", "--handler", "a.py"], ["deploy", "-x.py"], ["invoke", "a.py"]):
+            self.assertFalse(_command.is_app_verb(words), words)
+        with mock.patch.object(sys, "argv", ["lambent", "deploy", "nowhere.py"]), mock.patch.object(sys, "stderr", io.StringIO()) as said, \
+                mock.patch.dict(os.environ), self.assertRaises(SystemExit) as ended:
+            _command.main()
+        self.assertEqual(ended.exception.code, 15, said.getvalue())
+        self.assertIn("there is no file 'nowhere.py'", said.getvalue())
 
     def test_words_are_values_of_python_or_texts(self):
         self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),

@@ -14,7 +14,7 @@ import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from lambent import http_objects, local_objects  # noqa: E402
+from lambent import app_calls, http_objects, local_objects  # noqa: E402
 from lambent.client import Client, ObjectRef  # noqa: E402
 from lambent.errors import (DeadlineExceeded, InvalidArgument, LambentError, NotFound, PermissionDenied,  # noqa: E402
                             Unauthenticated, Unavailable, error_of)
@@ -183,6 +183,17 @@ class Refusals(unittest.TestCase):
                                  ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None)):
             self.assertEqual(http_objects.error_from(429, {"x-lambent-code": "RESOURCE_EXHAUSTED", **headers}, b"").retry_after, seconds)
 
+    def test_what_a_proxy_says_is_no_leave_to_send_a_request_again(self):
+        told = {"retry-after": "1"}
+        for status, headers, body in ((503, {}, b"<html>"), (502, {}, b""), (504, {}, b""), (429, {}, b"slow down"),
+                                      (503, {}, b'{"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}'),
+                                      (502, {"x-lambent-code": "UNAVAILABLE"}, b""), (503, {"x-lambent-code": "STORAGE_FULL"}, b""),
+                                      (504, {}, b'{"error": {"code": "DEADLINE_EXCEEDED", "message": "m"}}')):
+            self.assertIsNone(http_objects.error_from(status, {**told, **headers}, body).retry_after, (status, headers, body))
+        for status, headers, body in ((503, {"x-lambent-code": "UNAVAILABLE"}, b""),
+                                      (429, {}, b'{"error": {"code": "RESOURCE_EXHAUSTED", "message": "m"}}')):
+            self.assertEqual(http_objects.error_from(status, {**told, **headers}, body).retry_after, 1.0)
+
 
 class Endpoints(unittest.TestCase):
     def test_ports_are_the_usual_ones_unless_said(self):
@@ -346,6 +357,17 @@ class Clients(unittest.TestCase):
                     x_lambent_code="PERMISSION_DENIED")
         with self.assertRaises(PermissionDenied):
             self.client.invoke("f")
+
+    def test_a_call_that_a_proxy_cut_off_is_not_sent_again(self):
+        for status in (502, 503, 504):
+            self.script(status, b"<html>Bad Gateway</html>", retry_after="0")
+            with self.assertRaises(LambentError):
+                app_calls.call(self.client, "f", "", (), {}, 5)
+        self.script(503, {"Message": "it is not ready"}, x_lambent_code="UNAVAILABLE", retry_after="0")
+        self.script(429, {"Message": "too much waits"}, x_lambent_code="RESOURCE_EXHAUSTED", retry_after_ms="1")
+        self.script(200, {"lambent.call": app_calls._sent(7)})
+        self.assertEqual(app_calls.call(self.client, "f", "", (), {}, 5), 7)
+        self.assertEqual(len(self.server.seen), 6)
 
     def test_a_producer_that_ran_into_a_deadline_is_not_asked_again(self):
         late = (504, {"error": {"code": "DEADLINE_EXCEEDED", "message": "the function took longer than 3 s"}})

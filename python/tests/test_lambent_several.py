@@ -20,7 +20,7 @@ class SharedRuntimeApi:
     def __init__(self):
         self.events = queue.Queue()
         self.answers = {}  # id -> (what, body)
-        self.moving = {}  # id -> seconds that it has yet, and whether that may still change
+        self.moving = {}  # id -> seconds that it has yet (None: that is not answered), and whether that may still change
         self.change = threading.Condition()
         self.asking = 0
         self.most_asking = 0
@@ -86,6 +86,9 @@ class SharedRuntimeApi:
                     continue
                 if path.endswith("/deadline"):
                     lasts, moves = self.moving[path.split("/")[-2]]
+                    if lasts is None:
+                        stream.readline()  # until the client leaves
+                        return
                     said = json.dumps({"deadlineMs": int((time.time() + lasts) * 1000), "moves": moves}).encode()
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
                     continue
@@ -217,6 +220,57 @@ async def handler(event, context):
         self.assertEqual(api.answer("too-late")[1]["errorType"], "TimeoutError")
         api.give("blocks", "at once", lasts=0.1, moves=True)
         self.assertEqual(api.answer("blocks"), ("response", ["at once", True]))
+
+    def test_a_coroutine_is_cancelled_also_where_the_executor_of_its_loop_is_full(self):
+        api = self.start("""
+import asyncio, concurrent.futures, time
+async def handler(event, context):
+    loop = asyncio.get_running_loop()
+    if event == "hang":
+        loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+        await loop.run_in_executor(None, time.sleep, 60)
+    await asyncio.sleep(60)
+""")
+        api.moving = {"moves": (0.1, False)}
+        api.give("hangs", "hang", lasts=0.2)
+        self.assertEqual(api.answer("hangs")[1]["errorType"], "TimeoutError")
+        api.give("sleeps", "sleep", lasts=0.2)
+        self.assertEqual(api.answer("sleeps")[1]["errorType"], "TimeoutError")
+        api.give("moves", "sleep", lasts=0.1, moves=True)
+        self.assertEqual(api.answer("moves")[1]["errorType"], "TimeoutError")
+        self.assertIsNone(self.process.poll())
+
+    def test_a_runtime_api_that_does_not_tell_a_deadline_keeps_no_other_waiting(self):
+        api = self.start("""
+import asyncio, time
+async def handler(event, context):
+    if event == "ask":
+        return context.get_remaining_time_in_millis() > 0
+    await asyncio.sleep(60)
+""")
+        api.moving = {number: (None, True) for number in ("one", "two", "asks")}
+        begun = time.monotonic()
+        for number in ("one", "two"):
+            api.give(number, "sleep", lasts=0.1, moves=True)
+        time.sleep(0.3)
+        api.give("asks", "ask", moves=True)
+        api.give("other", "sleep", lasts=0.2)
+        self.assertEqual(api.answer("asks"), ("response", True))
+        self.assertEqual(api.answer("other")[1]["errorType"], "TimeoutError")
+        for number in ("one", "two"):
+            self.assertEqual(api.answer(number)[1]["errorType"], "TimeoutError")
+        self.assertGreater(time.monotonic() - begun, 2, "it was asked more than once")
+
+    def test_places_are_counted_while_a_deadline_is_not_told(self):
+        api = self.start("import time\ndef handler(event, context):\n    time.sleep(60)\n", most=2)
+        api.moving = {"moves": (None, True)}
+        api.give("moves", "sleep", lasts=0.1, moves=True)
+        time.sleep(0.7)  # it is being asked for
+        api.give("late", "sleep", lasts=0.1)
+        api.give("late too", "sleep", lasts=0.1)
+        code, output = self.ended()
+        self.assertEqual(code, 1, output)
+        self.assertIn("2 invocations go on", output)
 
     def test_the_place_of_one_whose_memory_is_on_its_way_is_not_given_away(self):
         api = self.start("""
