@@ -111,13 +111,12 @@ NodeImages::Taken NodeImages::taken(const std::string& without) const {
 
 Result<void> NodeImages::room(const std::string& name, Bytes more) {
   Coming& image = coming_.at(name);
-  image.reserved = size_of(name) + more;
-  image.missing = more;
+  const Bytes whole = size_of(name) + more;
   const std::string needs = "the image needs " + to_string(more) + " more, and ";
-  if (image.reserved > most_) {
-    return Error{ErrorCode::kResourceExhausted, "the image has " + to_string(image.reserved) +
-                                                    ", and --images-size allows " +
-                                                    to_string(most_)};
+  if (whole > most_) {
+    return Error{
+        ErrorCode::kResourceExhausted,
+        "the image has " + to_string(whole) + ", and --images-size allows " + to_string(most_)};
   }
   Bytes freed;  // it is a moment later
   for (;;) {
@@ -125,12 +124,15 @@ Result<void> NodeImages::room(const std::string& name, Bytes more) {
     struct statvfs disk {};
     const bool is_known = statvfs(folder_.c_str(), &disk) == 0;
     const Bytes free = Bytes(uint64_t{disk.f_bavail} * disk.f_frsize) + freed;
-    const bool fits_bound = others.all + image.reserved <= most_;
+    const bool fits_bound = others.all + whole <= most_;
     const bool fits_disk = !is_known || more + others.to_come + kLeftFree <= free;
-    if (fits_bound && fits_disk) return {};
+    if (fits_bound && fits_disk) {
+      image.reserved = whole;
+      image.missing = more;
+      return {};
+    }
     if (leftovers_.empty()) {
-      // What is unpacked goes after that. This one is active itself.
-      image.lacked_room = image.waits_for_room = active() > 1 || !leases_.empty();
+      image.lacked_room = image.waits_for_room = others_make_room(name);
       if (fits_bound) {
         return Error{ErrorCode::kResourceExhausted,
                      needs + "the disk has " + to_string(free) + " free"};
@@ -144,6 +146,14 @@ Result<void> NodeImages::room(const std::string& name, Bytes more) {
     freed += size_of(left.key());
     release(left.key());
   }
+}
+
+// What is unpacked goes after that. One that lacked room itself, and has not ended yet, makes none.
+bool NodeImages::others_make_room(const std::string& name) const {
+  return removing_ > 0 || !leases_.empty() ||
+         std::ranges::any_of(coming_, [&name](const auto& each) {
+           return each.first != name && each.second.fetch != nullptr && !each.second.lacked_room;
+         });
 }
 
 void NodeImages::room_came() {
@@ -279,8 +289,13 @@ void NodeImages::release(const std::string& digest) {
     leases_.erase(lease);
   }
   if (coming_.contains(name)) return;
-  copies_->remove_volume(kDefaultTenant, name, [](const Result<VolumeStatus>&) {});
-  room_came();
+  ++removing_;
+  copies_->remove_volume(kDefaultTenant, name,
+                         [this, alive = std::weak_ptr<bool>(alive_)](const auto&) {
+                           if (alive.expired()) return;
+                           --removing_;
+                           room_came();
+                         });
 }
 
 }  // namespace lambent

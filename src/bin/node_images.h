@@ -83,6 +83,7 @@ class NodeImages {
   void ended(const std::string& name, const Result<void>& result);
   void settle(const std::string& name, const Result<std::string>& folder);
   void release(const std::string& digest);
+  bool others_make_room(const std::string& name) const;
   // Others that did not fit may now.
   void room_came();
   size_t active() const;
@@ -111,6 +112,7 @@ class NodeImages {
   std::map<std::string, Coming> coming_;  // by the digits of the image's digest
   std::deque<std::string> queue_;         // of those that wait for their turn
   size_t waiting_ = 0;
+  size_t removing_ = 0;  // copies that leave the disk
   // Copies that came and are unpacked: how many were given each and have not released it.
   std::map<std::string, size_t> leases_;
   // Of what came in part: when it goes, by the same digits.

@@ -28,6 +28,7 @@ class HeldFiles final : public VolumeSource {
  public:
   struct Node {
     std::map<std::string, std::string> contents;  // by image
+    std::map<std::string, Bytes> said_sizes;      // that are not those of the contents
     std::vector<std::function<void()>> asked;     // lists and parts that are not told yet
   };
   explicit HeldFiles(Node& node) : node_(node) {}
@@ -38,8 +39,10 @@ class HeldFiles final : public VolumeSource {
     node_.asked.push_back([this, name = volume.name, done = std::move(done)] {
       const auto found = node_.contents.find(name);
       if (found == node_.contents.end()) return done(Error{ErrorCode::kNotFound, "not here"});
+      const auto said = node_.said_sizes.find(name);
       done(std::vector<VolumeFile>{
-          {"blob", Bytes(found->second.size()), crypto::to_hex(crypto::sha256(found->second))}});
+          {"blob", said != node_.said_sizes.end() ? said->second : Bytes(found->second.size()),
+           crypto::to_hex(crypto::sha256(found->second))}});
     });
   }
   void read(const VolumeName& volume, const VolumeFile&, Bytes offset, Bytes count,
@@ -185,6 +188,39 @@ TEST_F(NodeImagesTest, OneThatNeverFitsIsRefused) {
   ask_for('a');
   EXPECT_TRUE(tell_until([this] { return told_.size() == 1; }));
   EXPECT_EQ(told_.begin()->second, "RESOURCE_EXHAUSTED");
+}
+
+// None of them makes room for the other one.
+TEST_F(NodeImagesTest, TwoThatNeverFitTheDiskAreRefused) {
+  constexpr uint64_t kTebibyte = uint64_t{1} << 40;
+  open(Bytes(4096 * kTebibyte));
+  for (const char letter : {'a', 'b'}) {
+    other_.contents[name_of(letter)] = "x";
+    other_.said_sizes[name_of(letter)] = Bytes(1024 * kTebibyte);
+    ask_for(letter);
+  }
+  ASSERT_TRUE(run_until([this] { return other_.asked.size() == 2; }));
+  tell_next();
+  tell_next();
+  EXPECT_TRUE(tell_until([this] { return told_.size() == 2; }));
+  for (const auto& [image, told] : told_) EXPECT_EQ(told, "RESOURCE_EXHAUSTED") << image;
+}
+
+TEST_F(NodeImagesTest, OneThatNeverFitsTheDiskTakesNoRoomFromAnother) {
+  constexpr uint64_t kTebibyte = uint64_t{1} << 40;
+  open(Bytes(4096 * kTebibyte));
+  other_.contents = {{name_of('a'), "x"}, {name_of('b'), "y"}};
+  other_.said_sizes[name_of('a')] = Bytes(1024 * kTebibyte);
+  ask_for('a');
+  ask_for('b');
+  ASSERT_TRUE(run_until([this] { return other_.asked.size() == 2; }));
+  tell_next();
+  tell_next();
+  EXPECT_TRUE(tell_until([this] { return is_being_unpacked(1); }));
+  end_pull(1);
+  EXPECT_TRUE(tell_until([this] { return told_.size() == 2; }));
+  EXPECT_EQ(told_["a/srv/app"], "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(told_["b/srv/app"], "OK");
 }
 
 TEST_F(NodeImagesTest, WhatCameInPartMakesWayForWhatIsNeeded) {

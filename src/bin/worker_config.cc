@@ -256,8 +256,8 @@ class SandboxFlags {
         ->capture_default_str();
     app.add_option("--sandbox-memory", sandbox_memory_,
                    "host memory that sandboxes without a GPU hold together; beyond it those at "
-                   "rest leave; 0: no limit (default: three quarters of what --host-memory "
-                   "leaves)");
+                   "rest leave, and a quarter more may be held until those at work rest; 0: no "
+                   "limit (default: three quarters of what --host-memory leaves)");
     app.add_option("--set", config.settings,
                    "KEY=VALUE for the scheduler; see docs/reference/scheduling.md");
     app.add_option("--max-queue-time", config.max_queue_time,

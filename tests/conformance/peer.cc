@@ -313,6 +313,23 @@ int open_memory() {
   return 0;
 }
 
+// Opens memory of the first device in a context on the second one, and closes it while work runs.
+int open_memory_of_a_peer() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUipcMemHandle handle;
+  CUdeviceptr address;
+  CUstream stream;
+  NEED(cu.ctx_create_v2(&context, 0, 1));
+  NEED(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  say('r');
+  if (read(0, &handle, sizeof handle) != sizeof handle) return 5;
+  NEED(cu.ipc_open_mem_handle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  LateWork work;
+  NEED(work.submit(stream));
+  return work.is_waited_for([&] { return cu.ipc_close_mem_handle(address); }) ? 0 : 7;
+}
+
 // Opens an event by a handle, waits for it, then records it behind a gate until told.
 int open_event() {
   Driver& cu = driver();
@@ -363,6 +380,7 @@ int play(const std::string& role) {
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();
   if (role == "open_memory") return open_memory();
+  if (role == "open_memory_of_a_peer") return open_memory_of_a_peer();
   if (role == "open_event") return open_event();
   return 3;
 }

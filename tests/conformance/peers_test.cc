@@ -1,4 +1,6 @@
 // Several devices: who reaches whose memory, by which way, and how fast.
+#include <unistd.h>
+
 #include "conformance/fixture.h"
 
 namespace lambent::conformance {
@@ -94,6 +96,52 @@ TEST_F(Peers, MemoryIsFreedAfterTheWorkOfDevicesThatItIsOpenedTo) {
   OK(work.submit(stream));
   OK(cu.ctx_set_current(context));
   EXPECT_TRUE(work.is_waited_for([&] { return cu.mem_free(opened); }));
+}
+
+// A copy between devices is staged where neither is opened to the other.
+TEST_F(Peers, MemoryIsFreedAfterTheWorkOfTheContextThatFreesIt) {
+  const CUdeviceptr there = allocate_on(other, 4096);
+  CUstream stream;
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  LateWork work;
+  OK(work.submit(stream));
+  EXPECT_TRUE(work.is_waited_for([&] { return cu.mem_free(there); }));
+  OK(cu.stream_destroy(stream));
+}
+
+TEST_F(Peers, OpenedMemoryIsClosedAfterTheWorkOfTheContextThatClosesIt) {
+  CUipcMemHandle handle{};
+  OK(cu.ipc_get_mem_handle(&handle, allocate(4096)));
+  Peer peer;
+  ASSERT_TRUE(peer.start("open_memory_of_a_peer"));
+  ASSERT_TRUE(peer.expect('r'));
+  ASSERT_EQ(write(peer.to, &handle, sizeof handle), static_cast<ssize_t>(sizeof handle));
+  EXPECT_EQ(peer.wait_for_exit(), 0);
+}
+
+TEST_F(Peers, MemoryOfAPoolIsFreedAfterTheWorkOfDevicesThatThePoolIsOpenedTo) {
+  if (!reachable(1, 0)) GTEST_SKIP() << "the second device does not reach the first";
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool;
+  CUdeviceptr memory;
+  CUstream own, stream;
+  OK(cu.mem_pool_create(&pool, &properties));
+  OK(cu.stream_create(&own, CU_STREAM_NON_BLOCKING));
+  OK(cu.mem_alloc_from_pool_async(&memory, 4096, pool, own));
+  OK(cu.stream_synchronize(own));
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 1},
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  OK(cu.mem_pool_set_access(pool, &access, 1));
+  OK(cu.ctx_set_current(other));
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  LateWork work;
+  OK(work.submit(stream));
+  OK(cu.ctx_set_current(context));
+  EXPECT_TRUE(work.is_waited_for([&] { return cu.mem_free(memory); }));
+  OK(cu.mem_pool_destroy(pool));
+  OK(cu.stream_destroy(own));
 }
 
 // It neither overtakes what the other device was given before, nor is overtaken by what comes then.

@@ -213,7 +213,10 @@ void Dispatcher::State::on(const SandboxCrowdedOut& event) {
   for (DevicePool* pool : pools.all()) {
     const auto slot = pool->fleet().find(event.sandbox);
     if (!slot || pool->fleet().sandbox(*slot).state != SandboxState::kIdle) continue;
-    return pool->evict(*slot);
+    const FunctionId function = pool->fleet().sandbox(*slot).function;
+    pool->evict(*slot);
+    // It is not wanted before its next call: none is started ahead of that.
+    return pool->fleet().foresight().no_look(function);
   }
   ++log.counters().ignored_events;
 }

@@ -67,7 +67,9 @@ std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
     if (freed >= needed) break;
     const FunctionId function = host.sandbox(rank.slot).function;
     if (!rank.rests) {
-      const bool stays = flows[function.value].min_instances > 0;
+      // One whose function has calls waiting serves those before it rests, which may be never.
+      const Flow& flow = flows[function.value];
+      const bool stays = flow.min_instances > 0 || flow.pending > 0;
       if (stays || waits + rank.memory > shortage.may_wait) continue;
       waits += rank.memory;
       needed -= std::min(needed, rank.memory);

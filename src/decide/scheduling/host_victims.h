@@ -29,7 +29,8 @@ struct HostShortage {
 // worth least: what a start takes, times how often they are called, over what they hold; by
 // EvictionRule::kLeastRecentlyUsed those that were not used for longest. None leaves that the
 // others make unnecessary. One that starts or works and is worth less than those at rest will leave
-// in their place as soon as it rests, when this is asked again; up to `may_wait` they stay for it.
+// in their place as soon as it rests, when this is asked again; up to `may_wait` they stay for it,
+// unless its function has calls waiting.
 std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
                                       std::span<const MeasuredSandbox> measured,
                                       HostShortage shortage, Instant now);

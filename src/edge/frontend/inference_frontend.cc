@@ -1,5 +1,6 @@
 #include "edge/frontend/inference_frontend.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -97,8 +98,17 @@ http::Response InferenceFrontend::unload(const FunctionName& model) const {
   if (!spec.ok() || !is_model(*spec)) {
     return inference_error(404, "there is no model '" + model.name + "'");
   }
+  std::vector<FunctionName> records;
   for (const std::string& version : versions_of(model)) {
-    const auto unloaded = service_.unload(record_of(model, version));
+    records.push_back(record_of(model, version));
+  }
+  // All or none: those that are kept ready, which is refused, come first.
+  std::ranges::stable_partition(records, [this](const FunctionName& record) {
+    const auto kept = service_.find_function(record);
+    return !kept.ok() || kept->min_instances > 0;
+  });
+  for (const FunctionName& record : records) {
+    const auto unloaded = service_.unload(record);
     if (!unloaded.ok()) return inference_error(unloaded.error());
   }
   return json_response(200, json::object());

@@ -649,6 +649,24 @@ TEST_F(RouterTest, ModelsOfTheTenantAreUnloadedInAllTheirVersions) {
   EXPECT_EQ(service_.unloaded.size(), 1u);
 }
 
+TEST_F(RouterTest, WhereAVersionIsKeptReadyNoneIsUnloaded) {
+  use(AuthMode::kTokens);
+  FunctionSpec model = named({kTeam, "m"});
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx";
+  for (const char* name : {"m", "m:1", "m:4"}) {
+    model.name.name = name;
+    model.min_instances = model.name.name == "m:4" ? 1 : 0;
+    service_.functions[model.name] = model;
+  }
+  const http::Response refused = call("POST", "/v2/repository/models/m/unload", "invoker");
+  EXPECT_EQ(refused.status, http_status_of(ErrorCode::kFailedPrecondition));
+  EXPECT_TRUE(service_.unloaded.empty());
+  service_.functions[{kTeam, "m:4"}].min_instances = 0;
+  EXPECT_EQ(call("POST", "/v2/repository/models/m/unload", "invoker").status, 200);
+  EXPECT_EQ(service_.unloaded.size(), 3u);
+}
+
 TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
   use(AuthMode::kTokens);
   FunctionSpec model = named({kTeam, "m"});

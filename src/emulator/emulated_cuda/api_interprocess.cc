@@ -64,7 +64,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   WITH_CONTEXT();
-  synchronize_users(*process, address);
+  synchronize_users(*process, *context, address);
   return process->opened_memory.close(address, process->memory) ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_INVALID_VALUE;
 }

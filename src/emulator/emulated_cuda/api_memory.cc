@@ -48,7 +48,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   WITH_CONTEXT();
   if (address == 0) return CUDA_SUCCESS;
   if (CUresult result = refuse_unsafe_call(*process)) return result;
-  synchronize_users(*process, address);
+  synchronize_users(*process, *context, address);
   process->pools.observe();
   if (process->pools.begin_free(address)) {
     process->pools.end_free(address, 0, nullptr);
@@ -77,7 +77,7 @@ CUresult cuMemAllocHost_v2(void** address, size_t bytes) {
 
 CUresult cuMemFreeHost(void* address) {
   WITH_CONTEXT();
-  synchronize_users(*process, reinterpret_cast<uintptr_t>(address));
+  synchronize_users(*process, *context, reinterpret_cast<uintptr_t>(address));
   auto freed =
       process->memory.release(reinterpret_cast<uintptr_t>(address), MemoryKind::kHostAllocated);
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -96,7 +96,7 @@ CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned int flags) {
 
 CUresult cuMemHostUnregister(void* address) {
   WITH_CONTEXT();
-  synchronize_users(*process, reinterpret_cast<uintptr_t>(address));
+  synchronize_users(*process, *context, reinterpret_cast<uintptr_t>(address));
   auto freed =
       process->memory.release(reinterpret_cast<uintptr_t>(address), MemoryKind::kHostRegistered);
   return freed ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -5,11 +5,12 @@
 
 namespace lambent::emulated_cuda {
 
+struct Context;
 class Process;
 
-// All work of the process that may use what is allocated at this address ends: of every context on
-// its device, of those on devices that its memory is opened to, and of all for managed memory and
-// that of the host.
-void synchronize_users(Process& process, uintptr_t address);
+// All work of the process that may use what is allocated at this address ends: of the current
+// context, of every one on its device, of those on devices that its memory or its pool is opened
+// to, and of all for managed memory and that of the host.
+void synchronize_users(Process& process, Context& current, uintptr_t address);
 
 }  // namespace lambent::emulated_cuda

@@ -306,18 +306,24 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
     std::vector<LayerPackage> packages;
   };
   auto work = std::make_shared<Work>();
+  const std::optional<Bytes> copied =
+      found != composed_.end() ? found->second.copied : std::nullopt;
   const bool queued = disk_(
       [work, versions = std::move(versions), destination, packages] {
         auto made = compose(versions, destination);
-        if (made.ok()) made = own_copy(destination);
         if (made.ok() && !packages.empty()) made = link_packages(versions, packages);
+        if (made.ok()) made = own_copy(destination);
         work->folders = made.ok() ? folders_in(destination) : made.error();
         if (!packages.empty()) work->packages = packages_in(packages);
       },
-      [this, alive = std::weak_ptr<bool>(alive_), work, key, done] {
+      [this, alive = std::weak_ptr<bool>(alive_), work, key, copied, done] {
         if (alive.expired()) return;
         const auto& folders = work->folders;
-        if (!folders.ok()) return done(folders.error().with_context("compose the layers"));
+        if (!folders.ok()) {
+          const auto still = composed_.find(key);
+          if (copied && still != composed_.end()) still->second.copied = copied;
+          return done(folders.error().with_context("compose the layers"));
+        }
         composed_[key] = {.folders = *folders,
                           .used_at = clock_.now(),
                           .packages = std::move(work->packages),
@@ -325,7 +331,7 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
         done(mounts_of(key.second, *folders));
       });
   if (!queued) return done(too_busy());
-  // From now on it does not go with the copy that it was made of.
+  // While it is composed, and after that, it does not go with the copy that it was made of.
   if (found != composed_.end()) found->second.copied.reset();
 }
 

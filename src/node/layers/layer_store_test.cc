@@ -461,6 +461,24 @@ TEST_F(CopiedLayersTest, WhoIsToldThatZipsAreOthersMayAskAgainAtOnce) {
   EXPECT_EQ(told[1], "");
 }
 
+TEST_F(CopiedLayersTest, ACopyThatCouldNotBeComposedOfOwnLayersStaysACopy) {
+  ASSERT_EQ(said(copy(zips())), "");
+  std::swap(store_, other_);
+  EXPECT_TRUE(publish("low", Files{{"python/a.py", "1"}, {"lib/x", "low"}}).ok());
+  EXPECT_TRUE(publish("high", Files{{"lib/x", "high"}}).ok());
+  // What the disk has of its own layer cannot be read.
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/other/7/low")) {
+    if (entry.path().extension() == ".json") std::ofstream(entry.path()) << "{";
+  }
+  EXPECT_FALSE(compose({{"low", 1}, {"high", 1}}).ok());
+  std::swap(store_, other_);
+  EXPECT_GT(other_->size_of_copy(kTenant, volume()), Bytes(0));
+  restart_other();
+  EXPECT_GT(other_->size_of_copy(kTenant, volume()), Bytes(0));
+  other_->remove_copy(kTenant, volume());
+  EXPECT_FALSE(other_->is_here(kTenant, volume()));
+}
+
 TEST_F(CopiedLayersTest, OnlyCopiesAreRemovedAsSuch) {
   ASSERT_EQ(said(copy(zips())), "");
   other_->remove_copy(kTenant, volume());

@@ -81,9 +81,11 @@ void DeviceCare::fault(DeviceId device, const protocol::DeviceFault& fault, Dura
   auto& xids = record.status.xids;
   if (xids.size() < kMostXids || xids.contains(fault.xid)) ++xids[fault.xid];
   if (fault.gravity != FaultGravity::kDevice) return;
-  if (fault.xid == kXidFellOffTheBus) record.fell_off = true;
-  // The first is mostly the cause, and those after it what it led to.
-  if (record.sickness.empty()) {
+  // The first is mostly the cause, and those after it what it led to; but after a restart of the
+  // worker only the reason tells that it fell off the bus, by which it is well once it answers.
+  const bool falls_off = fault.xid == kXidFellOffTheBus && !record.fell_off;
+  record.fell_off |= falls_off;
+  if (record.sickness.empty() || falls_off) {
     record.sickness = sickness_by(fault.xid) + fault.what;
   }
   settle(record, now);

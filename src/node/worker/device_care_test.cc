@@ -127,6 +127,14 @@ TEST_F(Care, OverARestartOfTheWorkerAnXidStaysUntilTheDeviceIsKnownToBeReset) {
   EXPECT_EQ(state(), DeviceState::kDrained);
   read({});
   EXPECT_TRUE(care.serves(kGpu)) << "off the bus it would not answer";
+  xid(119, FaultGravity::kDevice);
+  xid(79, FaultGravity::kDevice);
+  EXPECT_EQ(reason(), "Xid 79: what it is");
+  xid(119, FaultGravity::kDevice);
+  restart();
+  EXPECT_EQ(reason(), "Xid 79: what it is");
+  read({});
+  EXPECT_TRUE(care.serves(kGpu)) << "the other one came before it fell off";
 }
 
 TEST_F(Care, ErrorsThatEccCannotCorrectDrainUntilTheReset) {

@@ -239,6 +239,9 @@ void DispatchDriver::perform(const dispatch::StopSandbox& action) {
 void DispatchDriver::perform(const dispatch::CompleteInvocation& action) {
   LiveInvocation live = uses_.live.take(action.invocation);
   not_noted_.erase(action.invocation);
+  // However it ended, its sandbox may rest now.
+  uses_.host_memory.note();
+  uses_.unloads.answered(live.sandbox);
   InvocationResult result = result_of(live, action);
   // Of several in its sandbox: the others go on.
   if (action.error_type == "Sandbox.Timeout" && !is_stopped_next(live.sandbox)) {

@@ -580,7 +580,9 @@ std::function<void(MemoryMove)> SandboxHost::on_moved_of(Sandbox& sandbox) {
           {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
           "Sandbox.Failure");
     }
-    if (move.out != move.done) memory_came(sandbox);
+    // What could not go deeper stays as far out as it was.
+    const bool came = move.out ? !move.done && !move.deep : move.done;
+    if (came) memory_came(sandbox);
     sandbox.observer.on_memory_moved(sandbox.id, move);
     if (sandbox.kept_later) keeping_.look_again(sandbox.id);
   };

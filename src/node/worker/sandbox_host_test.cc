@@ -35,6 +35,12 @@ OwnedFd connect_to_memory(const std::string& path) {
   return fd;
 }
 
+bool is_told_to_go_deep(const OwnedFd& process, protocol::MemoryMessage& command) {
+  return recv(process.get(), &command, sizeof(command), MSG_DONTWAIT) == sizeof(command) &&
+         command.kind == protocol::MemoryMessageKind::kMoveOut &&
+         command.depth == static_cast<uint32_t>(protocol::MemoryMoveDepth::kContext);
+}
+
 class SandboxHostTest : public testing::Test, public BackendObserver {
  protected:
   void SetUp() override {
@@ -453,11 +459,28 @@ TEST_F(SandboxHostTest, ADeadlineMovesWhileTheMemoryOfItsInvocationIsAway) {
   ASSERT_TRUE(until([&] { return answers.size() == 2; }));
   ASSERT_TRUE(deliver(3));
   EXPECT_TRUE(event.deadline_moves) << "it is out";
-  host->move_memory_in(kSandbox);
+  // One of its processes goes no deeper.
+  const OwnedFd process = connect_to_memory(folder.path() + "/run/memory-7");
+  host->move_memory_out(kSandbox, protocol::MemoryMoveDepth::kContext);
+  protocol::MemoryMessage command;
+  ASSERT_TRUE(until([&] { return is_told_to_go_deep(process, command); }));
+  command.kind = protocol::MemoryMessageKind::kMoved;
+  command.status = static_cast<uint32_t>(protocol::MemoryMoveStatus::kNotSupported);
+  ASSERT_TRUE(send_packet(process.get(), protocol::bytes_of(command)).ok());
   ASSERT_TRUE(until([&] { return moves.size() == 2; }));
   runtime->answer(event, "{}");
   ASSERT_TRUE(until([&] { return answers.size() == 3; }));
   ASSERT_TRUE(deliver(4));
+  EXPECT_TRUE(event.deadline_moves) << "it is as far out as it was";
+  host->move_memory_in(kSandbox);
+  command.kind = protocol::MemoryMessageKind::kMoved;
+  ++command.sequence;
+  command.status = static_cast<uint32_t>(protocol::MemoryMoveStatus::kDone);
+  ASSERT_TRUE(send_packet(process.get(), protocol::bytes_of(command)).ok());
+  ASSERT_TRUE(until([&] { return moves.size() == 3; }));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 4; }));
+  ASSERT_TRUE(deliver(5));
   EXPECT_FALSE(event.deadline_moves);
 }
 

@@ -23,7 +23,7 @@ class Unloads {
   // stays, for the call that it starts for.
   void unload(FunctionId function);
 
-  // It has answered a call, so it may rest; it is gone.
+  // A call of it has ended, in whatever way, so it may rest; it is gone.
   void answered(SandboxId sandbox);
   void ended(SandboxId sandbox) { at_work_.erase(sandbox); }
 

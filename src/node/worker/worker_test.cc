@@ -221,6 +221,30 @@ TEST_F(WorkerTest, ARuntimeThatNeverAsksIsStopped) {
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
 }
 
+// Its sandbox stays for the other calls that it may take, but not for a client that unloaded it.
+TEST_F(WorkerTest, WhatIsUnloadedAtWorkEndsOnceItsCallIsCancelled) {
+  FunctionSpec spec = spec_of("f");
+  spec.http.concurrency = 2;
+  deploy(spec);
+  hold_events();
+  const auto request = request_for("f", "1");
+  const auto submission = submit(request);
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  ASSERT_TRUE(worker->unload({kDefaultTenant, "f"}).ok());
+  settle();
+  ASSERT_TRUE(launcher.kills.empty()) << "it is at work";
+  ASSERT_TRUE(worker->cancel(kDefaultTenant, request.id).ok());
+  ASSERT_TRUE(until([&] { return submission->answers == 1; }));
+  ASSERT_TRUE(until([&] { return launcher.kills.size() == 1; }));
+  // The next one starts anew, and stays.
+  const auto next = submit("f", "2");
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  answer_held(1, "{}");
+  await(next);
+  settle();
+  EXPECT_EQ(launcher.kills.size(), 1u);
+}
+
 // Whichever launch fails, one try is repeated and no caller notices.
 class FailingLaunchTest : public WorkerTest, public testing::WithParamInterface<size_t> {};
 

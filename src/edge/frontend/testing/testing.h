@@ -137,6 +137,9 @@ class FakeService final : public InvocationService {
   Result<void> unload(const FunctionName& name) override {
     if (!functions.contains(name)) return no_such_function(name);
     if (failure.has_value()) return *failure;
+    if (functions.at(name).min_instances > 0) {
+      return Error{ErrorCode::kFailedPrecondition, "one of it is kept ready"};
+    }
     unloaded.push_back(name);
     return {};
   }
