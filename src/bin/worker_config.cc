@@ -255,9 +255,9 @@ class SandboxFlags {
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     app.add_option("--sandbox-memory", sandbox_memory_,
-                   "host memory that sandboxes without a GPU hold together; beyond it those at "
-                   "rest leave, and a quarter more may be held until those at work rest; 0: no "
-                   "limit (default: three quarters of what --host-memory leaves)");
+                   "host memory of sandboxes without a GPU; beyond it those at rest leave, and up to "
+                   "a quarter more waits for those at work; 0: no limit (default: three quarters "
+                   "of what --host-memory leaves)");
     app.add_option("--set", config.settings,
                    "KEY=VALUE for the scheduler; see docs/reference/scheduling.md");
     app.add_option("--max-queue-time", config.max_queue_time,
