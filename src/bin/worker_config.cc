@@ -254,10 +254,11 @@ class SandboxFlags {
                    "sandboxes kept at most, of GPU functions and of others each")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    app.add_option("--sandbox-memory", sandbox_memory_,
-                   "host memory of sandboxes without a GPU; beyond it those at rest leave, and up to "
-                   "a quarter more waits for those at work; 0: no limit (default: three quarters "
-                   "of what --host-memory leaves)");
+    app.add_option(
+        "--sandbox-memory", sandbox_memory_,
+        "host memory of sandboxes without a GPU; those at rest leave beyond it, or beyond "
+        "a quarter more; 0: no limit (default: three quarters of what --host-memory "
+        "leaves)");
     app.add_option("--set", config.settings,
                    "KEY=VALUE for the scheduler; see docs/reference/scheduling.md");
     app.add_option("--max-queue-time", config.max_queue_time,

@@ -603,8 +603,8 @@ TEST_F(HostileTest, SocketsThatSayNothingOrNonsenseHoldUpNobody) {
   EXPECT_TRUE(talker->was_hung_up_on());
 }
 
-// A few lines of PTX may stand for a variable of any size. To the emulated device it has what lies in
-// the file of its host code.
+// A few lines of PTX may stand for a variable of any size. To the emulated device it has what lies
+// in the file of its host code.
 TEST(HostileModules, MemoryThatAnImageHidesCountsAsWell) {
   constexpr uint64_t kHidden = 80 << 20;
   const TemporaryFolder folder;
