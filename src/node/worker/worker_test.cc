@@ -236,7 +236,7 @@ TEST_F(WorkerTest, WhatIsUnloadedAtWorkEndsOnceItsCallIsCancelled) {
   ASSERT_TRUE(worker->cancel(kDefaultTenant, request.id).ok());
   ASSERT_TRUE(until([&] { return submission->answers == 1; }));
   ASSERT_TRUE(until([&] { return launcher.kills.size() == 1; }));
-  // The next one starts anew, and stays.
+  // The next one starts it again, and it stays.
   const auto next = submit("f", "2");
   ASSERT_TRUE(until([&] { return held.size() == 2; }));
   answer_held(1, "{}");
