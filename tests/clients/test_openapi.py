@@ -24,9 +24,11 @@ NOT_ASKED = ("/v1/activity/events", "/v1/functions/{name}/log", "/v1/cluster", "
 
 
 def routes():
-    """[(method or nothing, pattern)] of the table that says who may ask for what."""
+    """[(method or nothing, pattern)] of the table that says who may ask for what, and of the list of OpenAI's paths."""
     source = (ROOT / "src/edge/frontend/route_scopes.cc").read_text()
-    return re.findall(r'^    \{"([A-Z]*)", "([^"]*)",', source, re.MULTILINE)
+    listed = (ROOT / "src/edge/frontend/openai_call.cc").read_text().partition("kOfModels[] = {")[2].partition("};")[0]
+    models = [("POST", path) for path in re.findall(r'"/([^"]+)"', listed)]
+    return re.findall(r'^    \{"([A-Z]*)", "([^"]*)",', source, re.MULTILINE) + models + [("GET", "v1/realtime")]
 
 
 def paths():
