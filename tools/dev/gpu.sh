@@ -12,7 +12,7 @@
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
-programs="lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-shim emulated-gpu device_bench swap_bench shim_bench blas_bench"
+programs="lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-bundle lambent-shim emulated-gpu device_bench swap_bench shim_bench blas_bench"
 
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf 'gpu: %s\n' "$*" >&2; exit 2; }
@@ -78,6 +78,7 @@ pack() {
   # What a worker has beside it, and the function that a calibration runs.
   mkdir -p "$target/share/lambent/kernels"
   cp -r "$kernels" "$target/share/lambent/kernels/occupy"
+  cp -r "$prefix/share/lambent/include" "$target/share/lambent/include"  # for PTX that a program makes
   install -s "$paper_function/bootstrap" "$target/examples/06_paper_function/"
   cp "$paper_function/lambent.toml" "$target/examples/06_paper_function/"
   # Everything that the programs load but what belongs to glibc and the driver, which must be the machine's own.
