@@ -100,7 +100,7 @@ class StreamsOfACluster(unittest.TestCase):
         time.sleep(1.2)  # until the others know
         return owner, next(each for each in "cba" if each != owner)
 
-    def test_it_runs_where_it_is_warm_whoever_is_asked(self):
+    def test_it_runs_where_it_is_warm_at_any_node_that_is_asked(self):
         self.deploy()
         self.settle()
         for name in "abc":
