@@ -659,7 +659,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
   return serve(config, installation, next, node,
-               {signals, loop, log, worker, server, service, identity.get(), stays});
+               {signals, loop, log, worker, server, service, identity.get(), stays,
+                cluster == nullptr ? nullptr : &cluster->node()});
 }
 
 // What the service manager told this process is told to the program that it becomes.

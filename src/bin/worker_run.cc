@@ -88,6 +88,15 @@ void WorkerRun::close_connections(Instant latest) {
     return;
   }
   serving_.server.drain();
+  answer_forwards();
+}
+
+// The worker has drained of its own runs. Those of other nodes are answered by this one, too.
+void WorkerRun::answer_forwards() {
+  if (serving_.cluster != nullptr && serving_.cluster->has_forwards_under_way()) {
+    serving_.loop.call_after(kLookAgain, [this] { answer_forwards(); });
+    return;
+  }
   serving_.loop.call_after(kLastAnswers, [this] { serving_.loop.stop(); });
 }
 

@@ -15,6 +15,7 @@
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
 #include "core/tls/node_identity.h"
+#include "node/cluster/cluster_node.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
@@ -31,6 +32,7 @@ struct Serving {
   ServiceManager& service;
   tls::NodeIdentity* identity;  // null: nothing is encrypted
   worker::SandboxHandOver& hand_over;
+  const cluster::ClusterNode* cluster;  // null: it is in none
   ListeningSockets* sockets = nullptr;  // which the server has copies of
   Duration drain_time{};                // what runs may take so long to end
   std::vector<std::string> program;     // the installed worker and the arguments of this one
@@ -59,6 +61,7 @@ class WorkerRun {
   void finish_requests();
   void drain();
   void close_connections(Instant latest);
+  void answer_forwards();
 
   const Serving& serving_;
   bool stopping_ = false;

@@ -64,6 +64,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   using CatchUp = std::function<void(const FunctionName&, std::function<void(Result<void>)>)>;
   void set_catch_up(CatchUp catch_up) { catch_up_ = std::move(catch_up); }
   void set_changed(std::function<void()> changed) { changed_ = std::move(changed); }
+  // Whether requests that others run have their answers still to come by this node.
+  bool has_forwards_under_way() const { return table_.outstanding() > 0; }
 
   // Cluster.
   Result<void> tell(ClusterTold told) override;

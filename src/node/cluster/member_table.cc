@@ -149,6 +149,12 @@ void MemberTable::set_own_report(NodeReport report) {
 
 std::string MemberTable::home() const { return entries_.size() > 1 ? home_ : std::string(); }
 
+uint64_t MemberTable::outstanding() const {
+  uint64_t all = 0;
+  for (const auto& [name, entry] : entries_) all += entry.outstanding;
+  return all;
+}
+
 std::vector<MemberStatus> MemberTable::members() const {
   std::vector<MemberStatus> all;
   for (const auto& [name, entry] : entries_) {

@@ -57,6 +57,8 @@ class MemberTable final : public routing::NodeView {
   std::vector<std::string> others() const;
   // Null: it is no member.
   Entry* find(const std::string& node);
+  // Requests forwarded to others that have no answer yet.
+  uint64_t outstanding() const;
   const std::string& name_of(routing::NodeIndex index) const { return *by_index_[index]; }
   routing::NodeIndex own_index() const { return own_index_; }
   const routing::HashRing& ring() const { return ring_; }
