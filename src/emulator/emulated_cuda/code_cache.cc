@@ -13,6 +13,8 @@
 #include <string_view>
 #include <thread>
 
+#include "emulator/emulated_cuda/own_file.h"
+
 namespace lambent::emulated_cuda {
 
 namespace {
@@ -43,32 +45,6 @@ std::string name_of(std::string_view key) {
   snprintf(name, sizeof name, "%016lx%016lx", static_cast<unsigned long>(hash_of(key, 0)),
            static_cast<unsigned long>(hash_of(key, kMagic)));
   return name;
-}
-
-bool is_own(const struct stat& status) {
-  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-// The whole of an ordinary file of this user; empty if it is none.
-std::string read_own(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return "";
-  struct stat status {};
-  std::string bytes;
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && is_own(status) &&
-      static_cast<uint64_t>(status.st_size) <= kMostEntryBytes) {
-    bytes.resize(static_cast<size_t>(status.st_size));
-    size_t at = 0;
-    while (at < bytes.size()) {
-      const ssize_t got = read(fd, bytes.data() + at, bytes.size() - at);
-      if (got <= 0) break;
-      at += static_cast<size_t>(got);
-    }
-    bytes.resize(at);
-    futimens(fd, nullptr);  // it was used now
-  }
-  close(fd);
-  return bytes;
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -122,7 +98,8 @@ std::string CodeCache::path_of(const std::string& key) const {
 
 std::optional<std::vector<char>> CodeCache::find(const std::string& key) const {
   if (!usable_) return std::nullopt;
-  const std::string entry = read_own(path_of(key));
+  const std::string entry =
+      read_own_file(path_of(key), kMostEntryBytes, Reach::kAnyone).value_or("");
   Trailer trailer;
   if (entry.size() < sizeof trailer) return std::nullopt;
   std::memcpy(&trailer, entry.data() + entry.size() - sizeof trailer, sizeof trailer);

@@ -20,6 +20,7 @@
 
 #include "emulator/emulated_cuda/code_cache.h"
 #include "emulator/emulated_cuda/compilations.h"
+#include "emulator/emulated_cuda/own_file.h"
 #include "gpu/cuda_abi/ptx_job.h"
 
 namespace lambent::emulated_cuda {
@@ -34,6 +35,7 @@ using emulated_node::CodeSettings;
 constexpr int kMostCompile_s = cuda_abi::kPtxJobMost_s + 10;
 constexpr auto kMostExit = std::chrono::seconds(5);  // once it has closed its output
 constexpr size_t kMostAnswerBytes = 256 * 1024;
+constexpr uint64_t kMostCodeBytes = uint64_t{1} << 30;
 
 // PREFIX/bin/lambent-bundle beside PREFIX/lib/emulated/libcuda.so.1, where the settings name none.
 std::string program_of(const CodeSettings& settings) {
@@ -108,26 +110,6 @@ class WorkFolder {
  private:
   std::string path_;
 };
-
-// An ordinary file of this user.
-std::optional<std::vector<char>> read_own(const std::string& path) {
-  struct stat status {};
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
-  const bool is_own =
-      fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
-  std::vector<char> bytes(is_own ? static_cast<size_t>(status.st_size) : 0);
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t got = read(fd, bytes.data() + at, bytes.size() - at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    at += static_cast<size_t>(got);
-  }
-  close(fd);
-  if (!is_own || at != bytes.size()) return std::nullopt;
-  return bytes;
-}
 
 struct Child {
   pid_t pid = -1;
@@ -282,7 +264,8 @@ PtxCode run_job(const CodeSettings& settings, const std::string& program, const 
   if (answer->outcome != PtxJobOutcome::kMade) {
     return failure(result_of(answer->outcome), answer->message);
   }
-  const auto bytes = read_own(work.path() + "/" + cuda_abi::kPtxJobOutput);
+  const auto bytes =
+      read_own_file(work.path() + "/" + cuda_abi::kPtxJobOutput, kMostCodeBytes, Reach::kOwner);
   if (!bytes) return failure(CUDA_ERROR_OPERATING_SYSTEM, "the compiled PTX cannot be read");
   auto code = HostCode::copy(bytes->data(), bytes->size(), &error);
   if (!code) return failure(CUDA_ERROR_INVALID_IMAGE, error);
