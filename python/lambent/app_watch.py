@@ -2,6 +2,7 @@
 library only."""
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -45,21 +46,27 @@ class LogTail:
     """What a function prints from now on. `get(path)` is (status, headers, body) of a request to the worker."""
 
     def __init__(self, name: str, get: Callable[[str], tuple[int, dict[str, str], bytes]]) -> None:
-        self._path, self._get, self._offset, self._part = f"/v1/functions/{quote(name, safe='')}/log", get, "0", ""
+        self._path, self._get, self._offset = f"/v1/functions/{quote(name, safe='')}/log", get, "0"
+        self._parts: dict[str, str] = {}  # of lines that have not ended, by node
         while self._read():
             pass
 
-    def _read(self) -> str:
-        status, headers, body = self._get(f"{self._path}?offset={quote(self._offset)}")
+    def _read(self) -> list[tuple[str, str]]:
+        """[(node, text)]: lines, and the last one perhaps in part."""
+        status, headers, body = self._get(f"{self._path}?offset={quote(self._offset)}&format=ndjson")
         if status != 200:
-            return ""
+            return []
         self._offset = headers.get("x-lambent-next-offset", self._offset)
-        return body.decode("utf-8", "replace")
+        told = [json.loads(each) for each in body.split(b"\n") if each]
+        return [(each.get("node", ""), each["text"]) for each in told if "text" in each]  # others say what is missing
 
     def lines(self) -> list[str]:
-        """The whole lines since the last time."""
-        *whole, self._part = (self._part + self._read()).split("\n")
-        return whole
+        """The whole lines since the last time, of all nodes."""
+        lines = []
+        for node, text in self._read():
+            *whole, self._parts[node] = (self._parts.get(node, "") + text).split("\n")
+            lines += whole
+        return lines
 
 
 class Watch:

@@ -576,8 +576,11 @@ class WatchTest(unittest.TestCase):
     def request(self, method, path):
         if self.away == "before its log is read":
             raise error_of("UNAVAILABLE", "gone")
-        offset = int(path.partition("offset=")[2])
-        return 200, {"x-lambent-next-offset": str(len(self.log))}, self.log[offset:]
+        offset, form = path.partition("offset=")[2].split("&")
+        self.assertEqual(form, "format=ndjson")
+        told = [{"nodes": ["a", "b"], "silent_nodes": [], "older_lines_gone": False}]
+        told += [{"node": "a", "text": line} for line in self.log[int(offset):].decode().splitlines(keepends=True)]
+        return 200, {"x-lambent-next-offset": str(len(self.log))}, "".join(json.dumps(each) + "\n" for each in told).encode()
 
     def test_each_change_is_deployed_once_and_nothing_else_is(self):
         for change, times in ((None, 1), ("shop.py", 2), (None, 2), (".hidden", 2), ("module.pyc", 2), ("data/table.json", 3)):
