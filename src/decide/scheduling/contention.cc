@@ -88,8 +88,9 @@ double Contention::work_of(const Times& times, double slowdown) {
 
 // With m the mean of what the function's runs took, o that of the others beside them, and w what it
 // takes by itself, m = w (1 + s o), and a run beside o' others takes m' = w (1 + s o'). Without w
-// that is m' / m - 1 = s (o' - o m' / m). Both sides are multiplied by o' - o, which has nothing to
-// do with the chance in m', and summed up: the ratio of the sums is s.
+// that is m' / m - 1 = s (o' - o m' / m). Both sides are multiplied by o' - o and summed up: the
+// ratio of the sums is s. Where runs vary by themselves, long ones come together, so that o' - o
+// has to do with the chance in m': such runs count less (share_of_run).
 //
 // The others that a run was beside are a mean by the work done beside them, as what it takes is
 // linear in that.
