@@ -194,10 +194,16 @@ TEST_F(Images, GpuCodeWithoutHostCodeIsRefusedWithAdvice) {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   CUmodule module = nullptr;
-  Elf64_Ehdr cubin{};
-  std::memcpy(cubin.e_ident, ELFMAG, SELFMAG);
-  cubin.e_ident[EI_CLASS] = ELFCLASS64;
-  cubin.e_machine = 190;  // NVIDIA's
+  struct {
+    Elf64_Ehdr header;
+    Elf64_Shdr none;
+  } cubin{};
+  std::memcpy(cubin.header.e_ident, ELFMAG, SELFMAG);
+  cubin.header.e_ident[EI_CLASS] = ELFCLASS64;
+  cubin.header.e_machine = 190;  // NVIDIA's
+  cubin.header.e_shoff = sizeof cubin.header;
+  cubin.header.e_shnum = 1;
+  cubin.header.e_shentsize = sizeof cubin.none;
   EXPECT_EQ(cu.module_load_data_ex(&module, &cubin, 2, options, values),
             CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_NE(std::strstr(log, "lambent-bundle host"), nullptr) << log;

@@ -27,6 +27,20 @@ CUresult keep(CUdeviceptr* address, uint64_t given, size_t bytes, uint64_t conte
   return CUDA_SUCCESS;
 }
 
+// All work ends that may use memory of the host, whichever context it is of. What fails in it is
+// told by the calls that ask for it.
+void synchronize_contexts() {
+  uint64_t number = 0;
+  for (;;) {
+    {
+      const StateLock lock;
+      number = State::next_context(number);
+    }
+    if (number == 0) return;
+    ask(make_call(CallCode::kSynchronizeContext, number));
+  }
+}
+
 CUresult refuse_if_unsafe() {
   const StateLock lock;
   return refuse_unsafe_call();
@@ -150,6 +164,7 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
 CUresult cuMemFreeHost(void* pointer) {
   if (const CUresult result = connection_state()) return result;
   if (pointer == nullptr) return CUDA_SUCCESS;
+  synchronize_contexts();
   {
     const StateLock lock;
     const auto address = reinterpret_cast<uint64_t>(pointer);
@@ -190,6 +205,8 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemHostUnregister(void* pointer) {
+  if (const CUresult result = require_context()) return result;
+  synchronize_contexts();
   WITH_CONTEXT();
   const auto address = reinterpret_cast<uint64_t>(pointer);
   const Range* range = state().host_ranges.find(address);

@@ -134,6 +134,15 @@ bool State::has_context(uint64_t number) {
   return false;
 }
 
+uint64_t State::next_context(uint64_t number) {
+  uint64_t next = 0;
+  for (unsigned i = 0; g_places != nullptr && i < kPlaces; ++i) {
+    const uint64_t each = g_places[i].number;
+    if (each > number && (next == 0 || each < next)) next = each;
+  }
+  return next;
+}
+
 Context* State::find_context(CUcontext handle) {
   const auto address = reinterpret_cast<uintptr_t>(handle);
   const auto first = reinterpret_cast<uintptr_t>(g_places);

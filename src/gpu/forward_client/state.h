@@ -75,6 +75,8 @@ struct State {
   // Null if the handle is none, or of a context that is gone.
   Context* find_context(CUcontext handle) REQUIRES(state_mutex);
   static bool has_context(uint64_t number) REQUIRES(state_mutex);
+  // The least number of a context that is greater than this one. 0 if there is none.
+  static uint64_t next_context(uint64_t number) REQUIRES(state_mutex);
   // The executor frees what belongs to it.
   static CUresult destroy_context(CUcontext handle) EXCLUDES(state_mutex);
   void forget_context(Context& context) REQUIRES(state_mutex);
