@@ -105,12 +105,16 @@ metrics::WorkerMetrics::TlsGauges gauges_of(const tls::IdentityStatistics& stati
           .failed_reloads = statistics.failed_reloads};
 }
 
-// With the other nodes of a cluster.
-void share_objects(NodeCluster* cluster, frontend::PeerObjects& objects,
-                   const AccessService& access, frontend::ObjectsFrontend& removing) {
-  if (cluster == nullptr) return;
-  cluster->seek_objects(objects, access);
+// Null: the worker is in no cluster. Else objects are shared with its other nodes.
+Result<std::unique_ptr<NodeCluster>> open_cluster(
+    const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices,
+    const NodeCluster::Dependencies& uses, frontend::PeerObjects& objects,
+    frontend::ObjectsFrontend& removing) {
+  ASSIGN_OR_RETURN(auto cluster, NodeCluster::open(config, devices, uses));
+  if (cluster == nullptr) return cluster;
+  cluster->seek_objects(objects, uses.access);
   removing.set_linger(kRemovedObjectLinger);
+  return cluster;
 }
 
 Result<void> recover(worker::Worker& worker, std::optional<DeviceWatch>& watch) {
@@ -235,10 +239,17 @@ std::unique_ptr<FaultPoints> fault_points(const WorkerConfig& config, LogSink& l
 }
 
 // Its clients are the default tenant; they have no token to show.
-Result<OwnedFd> listen_for_objects(const WorkerConfig& config, ListeningSockets& sockets) {
+Result<std::unique_ptr<objects::ObjectSocket>> serve_objects(const WorkerConfig& config,
+                                                             loop::EventLoop& loop, LogSink& log,
+                                                             objects::ObjectStore& objects,
+                                                             Random& random,
+                                                             ListeningSockets& sockets) {
   const mode_t mode = config.auth == frontend::AuthMode::kTokens ? 0600 : 0660;
   const std::string path = config.run_folder + "/objects.sock";
-  return sockets.unix_socket(path, [&] { return listen_packets(path, mode); });
+  ASSIGN_OR_RETURN(OwnedFd listener,
+                   sockets.unix_socket(path, [&] { return listen_packets(path, mode); }));
+  return std::make_unique<objects::ObjectSocket>(loop, log, objects, random, kDefaultTenant,
+                                                 std::move(listener));
 }
 
 // Where changes and refusals are written down.
@@ -386,6 +397,10 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           }};
 }
 
+cluster::ClusterNode* node_of(NodeCluster* cluster) {
+  return cluster == nullptr ? nullptr : &cluster->node();
+}
+
 // Without what our own API asks.
 frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfig& config,
                                        loop::WorkThread& offload, JournalService* journal,
@@ -401,7 +416,7 @@ frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfi
           .journal = journal,
           .report = reports_of(cluster),
           .package = packages_in(config.state_folder),
-          .cluster = cluster == nullptr ? nullptr : &cluster->node(),
+          .cluster = node_of(cluster),
           .shared_memory = config.shared_memory};
 }
 
@@ -546,7 +561,7 @@ frontend::Router::Services services_of(worker::Worker& worker, worker::KernelGra
           objects,
           worker.relays(),
           volumes.store(),
-          cluster == nullptr ? nullptr : &cluster->node(),
+          node_of(cluster),
           &volumes.layers(),
           &graphs,
           &shared_memory,
@@ -619,9 +634,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, config, loop, peer_threads));
   loop::WorkThread copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(copies), loop, random);
-  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, next.sockets));
-  const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
-                                            std::move(object_listener));
+  ASSIGN_OR_RETURN(const auto local_objects,
+                   serve_objects(config, loop, log, objects, random, next.sockets));
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
   RETURN_IF_ERROR(connect(options, config, driver, objects_frontend, *telemetry));
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
@@ -644,10 +658,10 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(recover(worker, watch));
   ASSIGN_OR_RETURN(const auto cluster,
-                   NodeCluster::open(config, devices,
-                                     {loop, log, random, *catalog, worker, access, disk_of(copies),
-                                      identity.get(), shared.get(), volumes.get()}));
-  share_objects(cluster.get(), peer_objects, access, objects_frontend);
+                   open_cluster(config, devices,
+                                {loop, log, random, *catalog, worker, access, disk_of(copies),
+                                 identity.get(), shared.get(), volumes.get()},
+                                peer_objects, objects_frontend));
   const auto programs = journal_programs(config, installation, journal, loop);
   auto answers = router_options(worker, config, copies, programs.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
@@ -658,9 +672,9 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
-  return serve(config, installation, next, node,
-               {signals, loop, log, worker, server, service, identity.get(), stays,
-                cluster == nullptr ? nullptr : &cluster->node()});
+  return serve(
+      config, installation, next, node,
+      {signals, loop, log, worker, server, service, identity.get(), stays, node_of(cluster.get())});
 }
 
 // What the service manager told this process is told to the program that it becomes.

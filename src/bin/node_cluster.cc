@@ -201,10 +201,10 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
           .removes_tenants = uses.shared != nullptr},
       config.state_folder + "/copied_functions.json");
   frontend::CatalogReplica& replica = *replica_;
-  node.set_catch_up([&replica](const FunctionName& function, auto then) {
-    replica.catch_up(function, std::move(then));
-  });
-  node.set_changed([&replica] { replica.changed(); });
+  node.set_replica(
+      {.catch_up = [&replica](const FunctionName& function,
+                              auto then) { replica.catch_up(function, std::move(then)); },
+       .changed = [&replica] { replica.changed(); }});
   shared_ = uses.shared;
   if (uses.shared != nullptr) {
     node.share_catalog();

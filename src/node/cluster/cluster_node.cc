@@ -266,8 +266,8 @@ std::function<void(http::Request&)> ClusterNode::signer(std::string tenant) cons
 }
 
 void ClusterNode::catch_up(const FunctionName& function, std::function<void(Result<void>)> then) {
-  if (!catch_up_ || (!is_replica() && !home().empty())) return then({});
-  catch_up_(function, std::move(then));
+  if (!replica_.catch_up || (!is_replica() && !home().empty())) return then({});
+  replica_.catch_up(function, std::move(then));
 }
 
 // ---- Which node answers

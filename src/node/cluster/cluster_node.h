@@ -59,11 +59,14 @@ class ClusterNode final : public Cluster, public http::ForwardService {
               std::unique_ptr<routing::Policy> policy, NodeFacts facts);
   ~ClusterNode() override;
 
-  // Catches up with the home's catalog, and calls back as ForwardService::catch_up(); set by main
-  // before the first request.
-  using CatchUp = std::function<void(const FunctionName&, std::function<void(Result<void>)>)>;
-  void set_catch_up(CatchUp catch_up) { catch_up_ = std::move(catch_up); }
-  void set_changed(std::function<void()> changed) { changed_ = std::move(changed); }
+  // The copy of the home's catalog; set by main before the first request.
+  struct Replica {
+    // Catches up with the home, and calls back as ForwardService::catch_up().
+    std::function<void(const FunctionName&, std::function<void(Result<void>)>)> catch_up;
+    // Told of changes of the catalog that this node answered.
+    std::function<void()> changed;
+  };
+  void set_replica(Replica replica) { replica_ = std::move(replica); }
   // Whether requests that others run have their answers still to come by this node.
   bool has_forwards_under_way() const { return table_.outstanding() > 0; }
 
@@ -84,7 +87,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void route(http::ForwardCall call) override;
   void catch_up(const FunctionName& function, std::function<void(Result<void>)> then) override;
   void changed() override {
-    if (changed_) changed_();
+    if (replica_.changed) replica_.changed();
   }
   std::vector<Peer> peers() const override;
   void ask(const std::string& node, std::string target, Duration timeout,
@@ -152,8 +155,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   const NodeCredentials credentials_;
   const std::unique_ptr<routing::Policy> policy_;
   const NodeFacts facts_;
-  CatchUp catch_up_;
-  std::function<void()> changed_;
+  Replica replica_;
   MemberTable table_;
   std::vector<std::function<void()>> watchers_;
   uint64_t told_version_ = 0;
