@@ -404,7 +404,7 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
   begin_life(life.number);
   if (life.number > 0) {
     for (const FunctionId function : functions) {
-      if (!kept.contains(function)) logs.restore(function, {}, begin_of(life, 0));
+      if (!kept.contains(function)) logs.restore(function, {LogPiece()}, begin_of(life, 0));
     }
   }
   Bytes restored;

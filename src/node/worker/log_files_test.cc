@@ -247,6 +247,8 @@ TEST_F(LogFilesTest, TheFirstLinesOfAFunctionThatAKillLostAreNotTakenForLaterOne
   Life life(*this);
   life.print(kF, "what comes later\n");
   EXPECT_EQ(life.read(kF, 5), "what comes later\n");
+  EXPECT_FALSE(life.logs.read(kF, 5, 100).is_after_step) << "what was lost is told";
+  EXPECT_TRUE(life.logs.read(kF, 0, 100).is_after_step);
 }
 
 TEST_F(LogFilesTest, AfterAnOrderlyStopOffsetsGoOn) {

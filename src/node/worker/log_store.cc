@@ -1,6 +1,7 @@
 #include "node/worker/log_store.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace lambent::worker {
 namespace {
@@ -105,6 +106,8 @@ LogChunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const
                                 [](uint64_t at, const LogPiece& each) { return at < each.end(); });
   if (piece == pieces.end()) --piece;
   const uint64_t from = std::max(offset, piece->first_offset);
+  chunk.is_after_step =
+      from > offset && piece != pieces.begin() && std::prev(piece)->end() == offset;
   chunk.text = piece->text.substr(from - piece->first_offset, most);
   chunk.next_offset = from + chunk.text.size();
   auto first = std::upper_bound(piece->marks.begin(), piece->marks.end(), from, lies_behind);

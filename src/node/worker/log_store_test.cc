@@ -121,7 +121,9 @@ TEST(LogStore, AChunkEndsWhereTextIsMissingAndTheNextOneBeginsBehindThat) {
   chunk = logs.read(kF, chunk.next_offset, 1000);
   EXPECT_EQ(chunk.text, "two\n");
   EXPECT_EQ(chunk.first_offset(), 50u);
+  EXPECT_TRUE(chunk.is_after_step) << "what was kept is all there";
   chunk = logs.read(kF, 70, 1000);
+  EXPECT_FALSE(chunk.is_after_step) << "what stood at 70 is gone";
   EXPECT_EQ(chunk.text, "three\n");
   EXPECT_EQ(chunk.marks, (std::vector<LogMark>{{100, seconds(3)}}));
   EXPECT_FALSE(chunk.has_more());
