@@ -428,8 +428,11 @@ std::function<void(TenantId, http::Request, std::string_view, http::Responder)> 
   };
 }
 
-http::ServerOptions server_options(const frontend::Router& router) {
+http::ServerOptions server_options(const frontend::Router& router, const ListenOptions& listen) {
   http::ServerOptions options;
+  options.header_timeout = listen.head_timeout;
+  options.body_timeout = listen.body_timeout;
+  options.stream_timeout = listen.body_timeout;
   options.streams = [&router](const http::Request& head) { return router.streams(head); };
   options.error_response = [](int status, std::string_view reason, const http::Request&) {
     return frontend::server_error(status, reason);
@@ -670,7 +673,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
                                       cluster.get(), shared_memory),
                           loop, random, std::move(answers), guard_of(config));
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
-  http::Server server(loop, server_options(router),
+  http::Server server(loop, server_options(router, config.listen),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
   return serve(
       config, installation, next, node,

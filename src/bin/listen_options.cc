@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "bin/flag_checks.h"
+
 namespace lambent {
 namespace {
 
@@ -89,7 +91,9 @@ bool may_open_to_network(const ListenOptions& options) {
   return !options.tls.server.certificate.empty() && options.asks_who_clients_are;
 }
 
-ListenFlags::ListenFlags(CLI::App& app) {
+ListenFlags::ListenFlags(CLI::App& app)
+    : head_timeout_s_(to_seconds(limits::kHttpHeaderTimeout)),
+      body_timeout_s_(to_seconds(limits::kHttpBodyTimeout)) {
   const ListenOptions defaults;
   listen_ = http::to_string(*defaults.tcp);
   socket_mode_ = "0660";
@@ -108,6 +112,16 @@ ListenFlags::ListenFlags(CLI::App& app) {
   app.add_option("--trusted-proxy", proxies_,
                  "ADDRESS, RANGE (10.0.0.0/8) or unix: reverse proxies whose X-Forwarded-For, "
                  "-Proto, -Host and -Prefix functions get as they say; several: give it again");
+  app.add_option("--request-head-timeout", head_timeout_s_,
+                 "seconds in which the head of a request is to come; later it is answered 408")
+      ->check(bin::within(1.0, 3600.0))
+      ->capture_default_str();
+  app.add_option(
+         "--request-body-timeout", body_timeout_s_,
+         "seconds for a body that the worker keeps (an event, or what comes before a model's "
+         "name), and between two pieces of one that it passes on")
+      ->check(bin::within(1.0, 86400.0))
+      ->capture_default_str();
   app.add_flag("--insecure-open-to-network", open_to_network_,
                "allow --listen with an address beyond loopback although clients are not asked who "
                "they are, or not encrypted: everyone who reaches it can deploy and run code");
@@ -141,6 +155,8 @@ ListenFlags::ListenFlags(CLI::App& app) {
 
 Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions& options) const {
   ASSIGN_OR_RETURN(options.tcp, read_listen(listen_));
+  options.head_timeout = from_seconds(head_timeout_s_);
+  options.body_timeout = from_seconds(body_timeout_s_);
   for (const std::string& text : names_) {
     const auto name = http::parse_authority(text);
     if (!name) return invalid("--host is NAME or NAME:PORT, not '" + text + "'");

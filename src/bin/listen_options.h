@@ -12,6 +12,8 @@
 #include "bin/listening_sockets.h"
 #include "core/base/log.h"
 #include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/domain/limits.h"
 #include "core/http/server.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/request_guard.h"
@@ -37,6 +39,9 @@ struct ListenOptions {
   // of that one's certificate it takes (empty: those of this machine). No address: it is not
   // started.
   std::string grpc, grpc_worker, grpc_worker_authorities;
+  // For the head of a request, and for a body that is not passed on as it comes.
+  Duration head_timeout = limits::kHttpHeaderTimeout;
+  Duration body_timeout = limits::kHttpBodyTimeout;
   // --insecure-open-to-network was given.
   bool open_to_network = false;
   // Clients prove who they are before they may do anything.
@@ -71,6 +76,8 @@ class ListenFlags {
   std::string socket_group_;
   tls::NodeFiles tls_;
   bool client_required_ = false;
+  double head_timeout_s_;
+  double body_timeout_s_;
   std::string grpc_, grpc_worker_, grpc_worker_authorities_;
 };
 

@@ -42,7 +42,10 @@ std::optional<Duration> log_time_in(const std::string& text) {
   if (rest == nullptr || std::sscanf(rest, ".%3dZ", &fraction) != 1 || fraction < 0) {
     return std::nullopt;
   }
-  return seconds(timegm(&parts)) + milliseconds(fraction);
+  const std::time_t whole = timegm(&parts);
+  constexpr std::time_t kMost = 9'000'000'000;  // in the year 2255: later, nanoseconds do not fit
+  if (whole < 0 || whole > kMost) return std::nullopt;
+  return seconds(whole) + milliseconds(fraction);
 }
 
 void LogText::add(std::string_view node, const LogLine& line, std::string& to) {

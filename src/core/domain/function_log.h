@@ -30,6 +30,8 @@ struct LogChunk {
   uint64_t next_offset = 0;         // behind its last byte
   std::vector<LogMark> marks = {};  // in order; the first may lie before the text
   uint64_t end = 0;  // of all that is kept; at most next_offset: nothing more is there
+  // It begins later than was asked for, but nothing that was kept is missing: offsets make a step.
+  bool is_after_step = false;
 
   uint64_t first_offset() const { return next_offset - text.size(); }
   bool has_more() const { return end > next_offset; }

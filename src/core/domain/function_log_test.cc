@@ -32,7 +32,8 @@ TEST(FunctionLogTest, TimesAreTextAndBack) {
   const Duration at = seconds(1'795'973'792) + milliseconds(7);
   EXPECT_EQ(log_time_text(at), "2026-11-29T17:36:32.007Z");
   EXPECT_EQ(log_time_in("2026-11-29T17:36:32.007Z"), at);
-  for (const char* text : {"", "now", "2026-11-29", "2026-11-29T17:36:32", "-"}) {
+  for (const char* text : {"", "now", "2026-11-29", "2026-11-29T17:36:32", "-",
+                           "9999-12-31T23:59:59.999Z", "0000-01-01T00:00:00.000Z"}) {
     EXPECT_EQ(log_time_in(text), std::nullopt) << text;
   }
   EXPECT_EQ(log_time_text(-seconds(1)), "?");

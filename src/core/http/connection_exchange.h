@@ -39,6 +39,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   void receive(Sink its_sink) override;
   Headers trailers() const override;
   void hold(bool holds) override;
+  void expect_whole(bool expects) override;
   void start(Response head, std::optional<uint64_t> size) override;
   void switch_protocols(Response head) override;
   bool send_bytes(std::string_view bytes) override;
@@ -49,6 +50,8 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   // Writes; if that fails, the callback of the client's end comes in a later turn, because the
   // caller is in the middle of its own work.
   void write_quietly(const std::function<void(Connection&)>& write);
+  // How long the next byte of the body may take. Of one that is connected.
+  Duration wait() const;
   // Whether bytes of the client are for the sink, now.
   bool wants_input() const;
 
@@ -64,6 +67,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   bool streams = false;
   bool receiving = false;
   bool held = false;
+  Instant whole_by = kNever;     // the body
   bool switched = false;         // to another protocol
   std::string head_text;         // of the answer, until it leaves with what comes first
   std::optional<uint64_t> left;  // of an answer whose size was told

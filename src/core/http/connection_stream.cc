@@ -63,6 +63,19 @@ void Connection::Exchange::hold(bool holds) {
   connection->watch_for(has_all, connection->watching_writes_);
 }
 
+void Connection::Exchange::expect_whole(bool expects) {
+  if (connection == nullptr) return;
+  whole_by = expects ? connection->context_.loop.now() + connection->context_.options.body_timeout
+                     : kNever;
+  if (connection->waiting_ == Waiting::kBody) connection->set_deadline(Waiting::kBody, wait());
+}
+
+Duration Connection::Exchange::wait() const {
+  const Duration progress = connection->context_.options.stream_timeout;
+  if (whole_by == kNever) return progress;
+  return std::min(progress, whole_by - connection->context_.loop.now());
+}
+
 void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {
   if (connection == nullptr || started) return;
   started = true;
@@ -135,7 +148,7 @@ std::string Connection::text_of(const Response& head, const HeadOptions& options
 
 void Connection::await_stream() {
   if (!exchange_->switched && waiting_ == Waiting::kNothing) {
-    set_deadline(Waiting::kBody, context_.options.stream_timeout);
+    set_deadline(Waiting::kBody, exchange_->wait());
   }
   if (stream_->holds_input() || !pending_input_.empty()) {
     read_soon();
@@ -153,7 +166,7 @@ void Connection::feed_stream() {
     if (phase_ != Phase::kHandling || exchange_ == nullptr || !exchange_->wants_input()) return;
   }
   if (!exchange_->switched && waiting_ == Waiting::kNothing) {
-    set_deadline(Waiting::kBody, context_.options.stream_timeout);
+    set_deadline(Waiting::kBody, exchange_->wait());
   }
   const Transfer got = stream_->read(context_.scratch());
   const bool waits_to_write = got.kind == Transfer::Kind::kWaitsToWrite;
@@ -166,7 +179,7 @@ void Connection::feed_stream() {
     return exchange_->sink.on_end();
   }
   if (got.kind != Transfer::Kind::kMoved) return close(true);
-  if (waiting_ == Waiting::kBody) set_deadline(Waiting::kBody, context_.options.stream_timeout);
+  if (waiting_ == Waiting::kBody) set_deadline(Waiting::kBody, exchange_->wait());
   watch_for(true, watching_writes_);
   const std::shared_ptr<Exchange> exchange = exchange_;
   give_to_stream(std::string_view(context_.scratch().data(), got.bytes));

@@ -335,6 +335,46 @@ TEST_F(ServerStream, ABodyThatDoesNotGoOnIsToldSo) {
   wait_until([&] { return gone; });
 }
 
+TEST_F(ServerStream, ABodyThatIsWantedWholeIs408HoweverItTrickles) {
+  start_streaming({.body_timeout = seconds(30)});
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\na");
+  turn();
+  bool gone = false;
+  held[0].on_disconnect([&] { gone = true; });
+  stream().expect_whole(true);
+  receive();
+  for (int i = 0; i < 5; ++i) {
+    clock.advance(seconds(5));
+    client.send("x");
+    turn();
+  }
+  client.receive();
+  EXPECT_EQ(client.received, "");
+  clock.advance(seconds(5));
+  wait_for(client, "\r\n\r\n");
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 408 Request Timeout\r\n"));
+  wait_until([&] { return gone; });
+}
+
+TEST_F(ServerStream, ABodyThatIsNoLongerWantedWholeMayTrickle) {
+  start_streaming({.body_timeout = seconds(30)});
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\na");
+  turn();
+  stream().expect_whole(true);
+  receive();
+  turn();
+  stream().expect_whole(false);
+  for (int i = 0; i < 8; ++i) {
+    clock.advance(seconds(50));
+    client.send("x");
+    turn();
+  }
+  wait_until([&] { return ends == 1; });
+  EXPECT_EQ(body, "axxxxxxxx");
+}
+
 TEST_F(ServerStream, AMalformedBodyIsToldSo) {
   start_streaming();
   RawClient client = connect();

@@ -24,6 +24,7 @@ void BegunExchange::read(Look look) {
     live->look_ = nullptr;
     live->reading_ = nullptr;
   });
+  stream_->expect_whole(true);
   stream_->receive({.on_bytes =
                         [weak](std::string_view bytes) {
                           if (const auto live = weak.lock()) live->take(bytes);
@@ -68,6 +69,7 @@ void BegunExchange::look(bool is_whole) {
     return;
   }
   reading_ = nullptr;
+  if (stream_ != nullptr) stream_->expect_whole(false);
   if (!sink_.on_bytes && !has_ended_ && stream_ != nullptr) stream_->hold(true);
 }
 

@@ -86,6 +86,7 @@ void BodyCollector::collect(http::Request request, http::Responder responder,
     arrival->is_over = true;
     arrival->responder.reset();
   });
+  stream->expect_whole(true);
   stream->receive({.on_bytes = [arrival](std::string_view bytes) { arrival->take(bytes); },
                    .on_end = [arrival] { arrival->end(); }});
 }

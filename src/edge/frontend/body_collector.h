@@ -1,5 +1,6 @@
 // BodyCollector: bodies of requests that stream, for those who want them whole, or want to see how
-// they begin. What arrives is bounded, for one request and for all together. On the loop thread.
+// they begin. What arrives is bounded, for one request and for all together, and so is the time. On
+// the loop thread.
 #pragma once
 
 #include <cstddef>

@@ -129,6 +129,7 @@ TEST_F(HandlerFrontendTest, AClientThatLeavesBeforeItsBodyIsThereInvokesNothing)
   http::RelayCall call = std::move(relays.calls.back());
   const auto to_handler = std::move(call.to_handler);
   to_handler(std::move(call), spec);
+  EXPECT_TRUE(client->is_expected_whole) << "it is kept, so its time is bounded";
   const auto sink = client->sink;
   sink.on_bytes("abc");
   std::exchange(client->disconnect, nullptr)();

@@ -196,8 +196,8 @@ std::string encode_log_part(const LogPart& part) {
   }
   return R"({"known":)" + std::string(part.is_known ? "true" : "false") + R"(,"next":)" +
          std::to_string(part.chunk.next_offset) + R"(,"end":)" + std::to_string(part.chunk.end) +
-         R"(,"now":)" + in_milliseconds(part.now) + R"(,"marks":[)" + marks + "]}\n" +
-         part.chunk.text;
+         (part.chunk.is_after_step ? R"(,"after_step":true)" : "") + R"(,"now":)" +
+         in_milliseconds(part.now) + R"(,"marks":[)" + marks + "]}\n" + part.chunk.text;
 }
 
 Result<LogPart> read_log_part(std::string_view bytes) {
@@ -224,6 +224,7 @@ Result<LogPart> read_log_part(std::string_view bytes) {
     return bad_part("an end that does not fit its text");
   }
   part.now = milliseconds(now);
+  part.chunk.is_after_step = head.value("after_step", json(false)) == true;
   part.chunk.text = text;
   ASSIGN_OR_RETURN(part.chunk.marks, read_marks(head, part.chunk.next_offset));
   if (!part.is_known) part.chunk = {};
@@ -254,10 +255,11 @@ MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeO
   for (size_t index = 0; index < merged.parts.size(); ++index) {
     LogPart& part = merged.parts[index];
     bound_lines(part.chunk, kLogLines);
-    Source& source = sources.emplace_back(index, lines_of(part.chunk));
+    Source& source = sources.emplace_back(Source{index, lines_of(part.chunk)});
     source.is_whole = !part.chunk.has_more();
     source.offset = part.chunk.first_offset();
-    const bool is_gone = source.offset > part.asked || part.asked > part.chunk.end;
+    const bool is_later = source.offset > part.asked && !part.chunk.is_after_step;
+    const bool is_gone = is_later || part.asked > part.chunk.end;
     merged.older_is_gone = merged.older_is_gone || (part.is_known && is_gone);
     leave_cut_line(part.chunk, source.lines);
     leave_cut_character(part, options.waits_for_characters, source.lines);

@@ -155,6 +155,9 @@ TEST(LogMergeTest, WhatIsGoneIsSaid) {
   part.chunk.end += 50;
   part.chunk.marks[0].offset += 50;
   EXPECT_TRUE(merged_of({part}).older_is_gone);
+  part.chunk.is_after_step = true;
+  EXPECT_FALSE(merged_of({part}).older_is_gone) << "there was nothing before";
+  part.chunk.is_after_step = false;
   part.asked = 50;
   EXPECT_FALSE(merged_of({part}).older_is_gone);
   // It was of a log that is there no more.
@@ -198,12 +201,14 @@ TEST(LogPartTest, IsReadAsItWasWritten) {
   part.chunk.text += "\xff\0 no text\n";
   part.chunk.next_offset = 100 + part.chunk.text.size();
   part.chunk.end = part.chunk.next_offset + 5;
+  part.chunk.is_after_step = true;
   const auto again = read_log_part(encode_log_part(part));
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->chunk.text, part.chunk.text);
   EXPECT_EQ(again->chunk.marks, part.chunk.marks);
   EXPECT_EQ(again->chunk.next_offset, part.chunk.next_offset);
   EXPECT_EQ(again->chunk.end, part.chunk.end);
+  EXPECT_TRUE(again->chunk.is_after_step);
   EXPECT_EQ(again->now, kNow);
   EXPECT_TRUE(again->is_known);
 }

@@ -136,8 +136,10 @@ TEST_F(OpenaiFrontendTest, TheFunctionGetsAFormAsSoonAsItsModelIsThere) {
       "--XX\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ntiny\r\n--XX\r\n";
   sink.on_bytes(fields.substr(0, 30));
   EXPECT_THAT(relays.calls, IsEmpty());
+  EXPECT_TRUE(client->is_expected_whole) << "it is kept, so its time is bounded";
   sink.on_bytes(fields.substr(30));  // twice as much has come
   ASSERT_EQ(relays.calls.size(), 1u);
+  EXPECT_FALSE(client->is_expected_whole) << "the rest is for the function to wait for";
   EXPECT_TRUE(client->held) << "nothing more is read until the function takes it";
   const auto received = receive();
   EXPECT_FALSE(client->held);

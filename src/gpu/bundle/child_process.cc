@@ -76,7 +76,8 @@ bool gather(int out, int err, const Clock& clock, Instant end, const ChildLimits
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     const Duration left = end - clock.now();
     if (left <= Duration::zero()) return false;
-    poll(streams, 2, static_cast<int>(left / milliseconds(1)) + 1);
+    // After a signal it says nothing of the streams, and reading them would wait.
+    if (poll(streams, 2, static_cast<int>(left / milliseconds(1)) + 1) < 0) continue;
     for (auto& stream : streams) {
       if (stream.fd < 0 || stream.revents == 0) continue;
       std::string& into = &stream == &streams[0] ? outcome.standard_output : outcome.standard_error;

@@ -1,12 +1,16 @@
 #include "node/environments/build_bounds.h"
 
+#include <fcntl.h>
 #include <fts.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <memory>
 #include <set>
 #include <utility>
+
+#include "core/base/fd.h"
 
 namespace lambent::environments {
 namespace {
@@ -19,6 +23,24 @@ Bytes free_on_disk(const std::string& folder) {
   struct statvfs status {};
   if (statvfs(folder.c_str(), &status) != 0) return Bytes(UINT64_MAX);
   return Bytes(uint64_t{status.f_bavail} * status.f_frsize);
+}
+
+constexpr mode_t kListed = S_IRUSR | S_IXUSR;
+
+// Whether a folder is ours and its mode keeps us from looking into it.
+bool hides_from_owner(const struct stat& status) {
+  return geteuid() != 0 && status.st_uid == geteuid() && (status.st_mode & kListed) != kListed;
+}
+
+// Of the folder that was seen, not of what a build has put in its place meanwhile. A failure shows
+// when the folder is read.
+void set_mode(const FTSENT& folder, mode_t mode) {
+  const OwnedFd seen(::open(folder.fts_accpath, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  const bool is_it = seen.valid() && fstat(seen.get(), &status) == 0 &&
+                     status.st_dev == folder.fts_statp->st_dev &&
+                     status.st_ino == folder.fts_statp->st_ino;
+  if (is_it) (void)::chmod(("/proc/self/fd/" + std::to_string(seen.get())).c_str(), mode & 07777);
 }
 
 }  // namespace
@@ -60,6 +82,11 @@ Result<void> BuildBounds::check_all() {
                                                   " of disk, which the worker's " +
                                                   words_.size_flag + " allows"};
   }
+  if (use.unreadable > at_start_.unreadable) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        words_.what + " left files that the worker cannot count: it may not read a folder"};
+  }
   if (use.files > at_start_.files && use.files - at_start_.files > kMostFiles) {
     return Error{ErrorCode::kInvalidArgument,
                  words_.what + " had more than " + std::to_string(kMostFiles) + " files"};
@@ -79,6 +106,13 @@ DiskUse disk_use(const std::vector<std::string>& folders, bool with_one_name_onl
   std::set<std::pair<dev_t, ino_t>> seen;
   while (const FTSENT* entry = fts_read(walk.get())) {
     const bool is_folder = entry->fts_info == FTS_D;
+    const bool is_left = entry->fts_info == FTS_DP;
+    // It is opened for the time in which it is walked.
+    if ((is_folder || is_left) && hides_from_owner(*entry->fts_statp)) {
+      set_mode(*entry, is_left ? entry->fts_statp->st_mode : entry->fts_statp->st_mode | kListed);
+    }
+    const bool is_hidden = entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS;
+    if (is_hidden && entry->fts_errno == EACCES) ++use.unreadable;
     const bool is_file = entry->fts_info == FTS_F || entry->fts_info == FTS_SL ||
                          entry->fts_info == FTS_SLNONE || entry->fts_info == FTS_DEFAULT;
     if (!is_folder && !is_file) continue;

@@ -23,6 +23,8 @@ struct BoundWords {
 struct DiskUse {
   Bytes size;
   uint64_t files = 0;  // and folders
+  // Folders and files that we may not look at. Those which our own user has made are no such.
+  uint64_t unreadable = 0;
 };
 
 class BuildBounds {

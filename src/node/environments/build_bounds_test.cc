@@ -1,6 +1,8 @@
 #include "node/environments/build_bounds.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -67,6 +69,69 @@ TEST_F(BuildBoundsTest, TheFirstCheckLooksAtTheFiles) {
 TEST_F(BuildBoundsTest, ItTakesNoLongerThanItMay) {
   BuildBounds bounds = this->bounds(Duration(-1));
   EXPECT_EQ(bounds.check().error().code, ErrorCode::kDeadlineExceeded);
+}
+
+// Root may read every folder: then another user looks.
+class AsAnotherUser {
+ public:
+  static constexpr uid_t kUser = 65534;
+  AsAnotherUser() {
+    if (geteuid() == 0 && seteuid(kUser) == 0) is_other_ = true;
+  }
+  ~AsAnotherUser() {
+    if (is_other_) (void)!seteuid(0);
+  }
+  AsAnotherUser(const AsAnotherUser&) = delete;
+  AsAnotherUser& operator=(const AsAnotherUser&) = delete;
+
+ private:
+  bool is_other_ = false;
+};
+
+void give_away(const fs::path& path) {
+  if (geteuid() == 0) ASSERT_EQ(lchown(path.c_str(), AsAnotherUser::kUser, -1), 0);
+}
+
+TEST_F(BuildBoundsTest, FoldersThatTheBuildHidFromItsUserCountAndStayHidden) {
+  BuildBounds bounds = this->bounds();
+  fs::create_directories(folder_ / "work/hidden/deep");
+  write("work/hidden/deep/large", Bytes::mib(4));
+  give_away(folder_.path());
+  for (const char* name : {"work", "work/hidden", "work/hidden/deep"}) give_away(folder_ / name);
+  fs::permissions(folder_ / "work/hidden/deep", fs::perms::owner_read);
+  fs::permissions(folder_ / "work/hidden", fs::perms::none);
+  Result<void> checked;
+  {
+    const AsAnotherUser other;
+    checked = bounds.check_all();
+  }
+  ASSERT_FALSE(checked.ok());
+  EXPECT_NE(checked.error().message.find("took more than 3 MiB"), std::string::npos)
+      << checked.error().message;
+  struct stat status {};
+  ASSERT_EQ(stat((folder_ / "work/hidden").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0u);
+  fs::permissions(folder_ / "work/hidden", fs::perms::owner_all);
+  ASSERT_EQ(stat((folder_ / "work/hidden/deep").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0400u);
+  fs::permissions(folder_ / "work/hidden/deep", fs::perms::owner_all);
+}
+
+TEST_F(BuildBoundsTest, AFolderOfAnotherUserThatCannotBeReadEndsTheBuild) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make folders of another user";
+  fs::create_directory(folder_ / "work/foreign");
+  give_away(folder_.path());
+  fs::permissions(folder_ / "work/foreign", fs::perms::owner_all);
+  const AsAnotherUser other;
+  EXPECT_TRUE(this->bounds().check_all().ok()) << "what was there before is not the build's";
+  BuildBounds bounds = this->bounds();
+  (void)!seteuid(0);
+  fs::create_directory(folder_ / "work/later");
+  fs::permissions(folder_ / "work/later", fs::perms::owner_all);
+  ASSERT_EQ(seteuid(AsAnotherUser::kUser), 0);
+  const auto checked = bounds.check_all();
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_F(BuildBoundsTest, OfWhatHasOtherNamesNothingCountsWhereItIsSaid) {

@@ -27,6 +27,13 @@ constexpr std::string_view kTimes = ".times";
 // Of a log file's times, for each of its bytes: more are not read.
 constexpr uint64_t kTimesPerByte = 32;
 
+// Offsets of each life of the logs that follows a kill begin at a multiple of this: more than what
+// is printed between two writes. All stay below 2^53, which readers of JSON have as whole numbers.
+constexpr uint64_t kLifeStep = uint64_t{1} << 36;
+constexpr uint64_t kMostLives = (uint64_t{1} << 17) - 2;
+constexpr std::string_view kRunning = "running\n";
+constexpr std::string_view kStopped = "stopped\n";
+
 // "FUNCTION-OFFSET.log": the offset is that of the file's first byte in the function's log. Its
 // times are in "FUNCTION-OFFSET.times", which logs of older workers do not have.
 struct LogFile {
@@ -70,7 +77,8 @@ std::optional<LogFile> log_file_at(const std::string& path, std::string_view nam
   struct stat about {};
   const bool is_ours = take_number(name, file.function.value, "-") &&
                        take_number(name, file.offset, kText) && name.empty() &&
-                       ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+                       file.offset <= kMostLives * kLifeStep && ::stat(path.c_str(), &about) == 0 &&
+                       S_ISREG(about.st_mode);
   if (!is_ours) return std::nullopt;
   file.size = static_cast<uint64_t>(about.st_size);
   file.written_at = seconds(about.st_mtim.tv_sec) + nanoseconds(about.st_mtim.tv_nsec);
@@ -84,7 +92,8 @@ std::optional<LogFile> log_file_at(const std::string& path, std::string_view nam
 void remove_times_without_logs(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    std::string_view name = entry.path().filename().native();
+    const std::string file = entry.path().filename();
+    std::string_view name = file;
     uint64_t number = 0;
     const bool is_ours = take_number(name, number, "-") && take_number(name, number, kTimes);
     if (!is_ours || !name.empty()) continue;
@@ -108,36 +117,107 @@ std::vector<LogFile> log_files_in(const std::string& folder) {
   return files;
 }
 
-struct Kept {
-  std::string text;
-  std::vector<LogMark> marks;  // offsets in the function's log
+// The last bytes of a file of this size; nothing if they are not there.
+std::optional<std::string> read_end_of(const std::string& path, uint64_t size, uint64_t most) {
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  std::string bytes(std::min(size, most), '\0');
+  const uint64_t begin = size - bytes.size();
+  for (size_t got = 0; got < bytes.size();) {
+    const ssize_t part = ::pread(file.get(), bytes.data() + got, bytes.size() - got,
+                                 static_cast<off_t>(begin + got));
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) return std::nullopt;
+    got += static_cast<size_t>(part);
+  }
+  return bytes;
+}
+
+// At most the last `most` bytes, with the times of their lines.
+std::optional<LogPiece> piece_in(const LogFile& file, uint64_t most) {
+  auto text = read_end_of(file.path, file.size, most);
+  if (!text || text->empty()) return std::nullopt;
+  const uint64_t skipped = file.size - text->size();
+  LogPiece piece{file.offset + skipped, *std::move(text)};
+  // Of the first line, where it is cut, nothing is read.
+  const auto times =
+      read_end_of(times_of(file.path), file.size_of_times, kTimesPerByte * piece.text.size());
+  for (const LogMark& mark : times ? read_log_times(*times, file.size) : std::vector<LogMark>()) {
+    const bool is_cut_line = mark.offset < skipped;
+    if (is_cut_line) piece.marks.clear();
+    piece.marks.push_back({file.offset + std::max(mark.offset, skipped), mark.at});
+  }
+  return piece;
+}
+
+// Text from `end` to this offset is missing: a line that says how much the disk did not take. What
+// a worker had not written when it was killed is not known.
+std::string gap_note(uint64_t end, uint64_t offset) {
+  const bool is_one_life = end / kLifeStep == offset / kLifeStep;
+  const uint64_t missing = is_one_life ? offset - end : offset % kLifeStep;
+  std::string note = "\n[" + std::to_string(missing) + " bytes were not kept]\n";
+  return note.size() <= missing ? note : std::string();
+}
+
+// The newest bytes of these files, at most so many, in order.
+std::vector<LogPiece> kept_in(const std::vector<LogFile>& files, uint64_t most) {
+  std::vector<LogPiece> newest_first;
+  for (auto file = files.rbegin(); file != files.rend() && most > 0; ++file) {
+    const bool overlaps = !newest_first.empty() && file->end() > newest_first.back().first_offset;
+    if (overlaps) continue;
+    auto piece = piece_in(*file, most);
+    if (!piece) continue;
+    most -= piece->text.size();
+    newest_first.push_back(*std::move(piece));
+  }
+  std::vector<LogPiece> pieces;
+  for (auto piece = newest_first.rbegin(); piece != newest_first.rend(); ++piece) {
+    if (!pieces.empty() && pieces.back().end() == piece->first_offset) {
+      LogPiece& before = pieces.back();
+      before.text += piece->text;
+      before.marks.insert(before.marks.end(), piece->marks.begin(), piece->marks.end());
+      continue;
+    }
+    if (!pieces.empty()) {
+      const std::string note = gap_note(pieces.back().end(), piece->first_offset);
+      piece->text.insert(0, note);
+      piece->first_offset -= note.size();
+    }
+    pieces.push_back(std::move(*piece));
+  }
+  return pieces;
+}
+
+// Which life of the logs this is: "3 running", and "3 stopped" once all of it is on disk. Each one
+// after a worker that was killed counts one more.
+struct Life {
+  uint64_t number = 0;
+  bool follows_kill = false;
 };
 
-// What the files have, in order, and where text is missing that the disk did not take a line that
-// says so. The text ends where the last file does, and is no longer than the function's log was.
-Kept kept_in(const std::vector<LogFile>& files) {
-  Kept kept;
-  uint64_t end = files.front().offset;
-  for (const LogFile& file : files) {
-    const uint64_t missing = file.offset > end ? file.offset - end : 0;
-    const std::string note = "\n[" + std::to_string(missing) + " bytes were not kept]\n";
-    if (note.size() <= missing) kept.text += note;
-    const uint64_t begin = kept.text.size();
-    auto bytes = read_file(file.path, file.size);
-    if (bytes.ok()) kept.text += *bytes;
-    const auto times =
-        read_file(times_of(file.path), std::min(file.size_of_times, kTimesPerByte * file.size));
-    for (const LogMark& mark :
-         times.ok() ? read_log_times(*times, kept.text.size() - begin) : std::vector<LogMark>()) {
-      kept.marks.push_back({begin + mark.offset, mark.at});
-    }
-    end = file.end();
-  }
-  const uint64_t surplus = kept.text.size() > end ? kept.text.size() - end : 0;
-  kept.text.erase(0, surplus);
-  std::erase_if(kept.marks, [&](const LogMark& mark) { return mark.offset < surplus; });
-  for (LogMark& mark : kept.marks) mark.offset += end - kept.text.size() - surplus;
-  return kept;
+std::string path_of_life(const std::string& folder) { return folder + "/life"; }
+
+Life next_life(const std::string& folder) {
+  constexpr size_t kMostText = 64;
+  const auto bytes = read_file(path_of_life(folder), kMostText);
+  if (!bytes.ok()) return {};
+  std::string_view text = *bytes;
+  Life life;
+  if (!take_number(text, life.number, " ")) life.number = 0;
+  life.follows_kill = text != kStopped;
+  life.number = std::min(life.number + (life.follows_kill ? 1 : 0), kMostLives);
+  return life;
+}
+
+Result<void> write_life(const std::string& folder, uint64_t number, std::string_view state) {
+  const std::string text = std::to_string(number) + " " + std::string(state);
+  return write_file_atomically(path_of_life(folder), text, false);
+}
+
+// Where the text of this life begins, behind all that earlier ones gave to clients, on disk or not.
+uint64_t begin_of(const Life& life, uint64_t end) {
+  const uint64_t begin = life.number * kLifeStep;
+  return std::max(begin, life.follows_kill ? (end / kLifeStep + 1) * kLifeStep : end);
 }
 
 Result<void> append_to(const std::string& path, std::string_view text) {
@@ -159,6 +239,7 @@ class LogFiles::Writer {
       : folder_(std::move(folder)), per_file_(std::max<uint64_t>(1, per_function.count / 2)) {}
 
   const std::string& folder() const { return folder_; }
+  bool has_failed() const { return has_failed_; }
 
   void adopt(const LogFile& file) {
     files_[file.function].push_back(
@@ -181,6 +262,7 @@ class LogFiles::Writer {
       // What is in the file then is not known: the next text begins another.
       file.end = appended.ok() ? left.offset : 0;
       file.size += part.size() + times.size();
+      has_failed_ = has_failed_ || !appended.ok();
       if (!appended.ok()) return appended;
       if (!timed.ok()) outcome = timed;
     }
@@ -267,6 +349,7 @@ class LogFiles::Writer {
 
   const std::string folder_;
   const uint64_t per_file_;
+  bool has_failed_ = false;  // text is not on disk
   std::map<FunctionId, std::vector<File>> files_;
 };
 
@@ -289,6 +372,12 @@ LogFiles::~LogFiles() {
   loop_.cancel(cleaning_);
   if (timed_) loop_.cancel(timer_);
   if (!waiting_.empty()) write();
+  if (!life_ || has_dropped_) return;
+  thread_.run(
+      [writer = writer_, life = *life_] {
+        if (!writer->has_failed()) (void)write_life(writer->folder(), life, kStopped);
+      },
+      [] {});
 }
 
 void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs) {
@@ -311,14 +400,33 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
   std::sort(newest_first.begin(), newest_first.end(), [](const auto* a, const auto* b) {
     return a->back().written_at > b->back().written_at;
   });
+  const Life life = next_life(options_.folder);
+  begin_life(life.number);
+  if (life.number > 0) {
+    for (const FunctionId function : functions) {
+      if (!kept.contains(function)) logs.restore(function, {LogPiece()}, begin_of(life, 0));
+    }
+  }
   Bytes restored;
   for (const auto* files : newest_first) {
-    Kept found = kept_in(*files);
-    restored += Bytes(found.text.size());
-    if (restored > options_.most_restored) found = {};
+    uint64_t most = 0;
+    for (const LogFile& file : *files) most += file.size;
+    most = std::min(most, options_.per_function.count);
+    if (restored + Bytes(most) > options_.most_restored) most = 0;
+    restored += Bytes(most);
     // Its offsets go on in any case.
-    const uint64_t offset = files->back().end() - found.text.size();
-    logs.restore(files->front().function, offset, std::move(found.text), std::move(found.marks));
+    const uint64_t end = files->back().end();
+    logs.restore(files->front().function, kept_in(*files, most), begin_of(life, end));
+  }
+}
+
+// What is printed from now on is lost if the worker is killed.
+void LogFiles::begin_life(uint64_t number) {
+  life_ = number;
+  const auto written = write_life(options_.folder, number, kRunning);
+  if (!written.ok()) {
+    log_.warning("logs_not_kept",
+                 {{"folder", options_.folder}, {"error", to_string(written.error())}});
   }
 }
 
@@ -327,6 +435,7 @@ void LogFiles::append(FunctionId function, uint64_t offset, std::string_view tex
   const Bytes size(text.size() + (mark ? sizeof(LogMark) : 0));
   if (size > options_.most_waiting) {
     dropped_bytes_ += text.size();
+    has_dropped_ = true;
     return;
   }
   while (waiting_bytes_ + size > options_.most_waiting) drop_most_waiting();
@@ -348,6 +457,7 @@ void LogFiles::drop_most_waiting() {
       std::max_element(waiting_.begin(), waiting_.end(),
                        [](const auto& a, const auto& b) { return a.second.size < b.second.size; });
   dropped_bytes_ += most->second.size;
+  has_dropped_ = true;
   waiting_bytes_ = waiting_bytes_ - Bytes(most->second.size);
   waiting_.erase(most);
 }
@@ -396,6 +506,7 @@ void LogFiles::write() {
         }
         if (!waiting_.empty()) wake();
       });
+  if (!writing_) has_dropped_ = true;
 }
 
 void LogFiles::clean() {

@@ -43,7 +43,8 @@ class LogFiles {
   LogFiles& operator=(const LogFiles&) = delete;
 
   // Reads back what was kept of these functions, the last written first, and removes what is of
-  // others or too old. Blocks; before the loop runs.
+  // others or too old. If the last worker was killed, their offsets go on far behind those that it
+  // may have given to clients. Blocks; before the loop runs.
   void restore(const std::vector<FunctionId>& functions, LogStore& logs);
 
   // `offset` is that of the text's first byte in the function's log; a mark lies within the text.
@@ -65,6 +66,7 @@ class LogFiles {
     uint64_t size = 0;  // bytes of them together, marks included
   };
 
+  void begin_life(uint64_t number);
   void drop_most_waiting();
   void wake();
   void write();
@@ -79,7 +81,10 @@ class LogFiles {
   std::unordered_map<FunctionId, Waiting> waiting_;
   Bytes waiting_bytes_;
   uint64_t dropped_bytes_ = 0;
+  bool has_dropped_ = false;  // since the start
   bool writing_ = false;
+  // Since restore(): how many of its predecessors were killed.
+  std::optional<uint64_t> life_;
   loop::TimerId timer_;
   loop::TimerId cleaning_;
   bool timed_ = false;

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/base/testing/testing.h"
+#include "node/worker/log_times.h"
 
 namespace lambent::worker {
 namespace {
@@ -40,8 +41,23 @@ class LogFilesTest : public testing::Test {
     std::vector<LogMark> marks(FunctionId function) {
       return logs.read(function, 0, 1 << 20).marks;
     }
+    // All from there on, however many chunks it takes.
     std::string read(FunctionId function, uint64_t offset = 0) {
-      return logs.read(function, offset, 1 << 20).text;
+      std::string text;
+      for (;;) {
+        const LogChunk chunk = logs.read(function, offset, 1 << 20);
+        text += chunk.text;
+        offset = chunk.next_offset;
+        if (!chunk.has_more()) return text;
+      }
+    }
+    uint64_t end(FunctionId function) { return logs.read(function, 0, 1).end; }
+    void wait_until_written(const LogFilesTest& test, size_t bytes) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (test.bytes_on_disk(".log") < bytes && std::chrono::steady_clock::now() < deadline) {
+        loop.run_once(milliseconds(5));
+      }
+      ASSERT_EQ(test.bytes_on_disk(".log"), bytes);
     }
 
     SystemClock clock;
@@ -54,12 +70,20 @@ class LogFilesTest : public testing::Test {
   size_t bytes_on_disk(std::string_view of_files = "") const {
     size_t bytes = 0;
     for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
+      if (file.path().filename() == "life") continue;
       if (file.path().native().ends_with(of_files)) bytes += file.file_size();
     }
     return bytes;
   }
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder_ / ("logs/" + name)) << bytes;
+  }
+
+  // What is on disk now is what a kill leaves; call restore_kill() once the life is over.
+  void keep_as_killed() const { std::filesystem::copy(folder_ / "logs", folder_ / "killed"); }
+  void restore_kill() const {
+    std::filesystem::remove_all(folder_ / "logs");
+    std::filesystem::rename(folder_ / "killed", folder_ / "logs");
   }
 
   const TemporaryFolder folder_;
@@ -107,11 +131,7 @@ TEST_F(LogFilesTest, TheNewestBytesAreKeptAndOffsetsStayTrueOverManyRestarts) {
 TEST_F(LogFilesTest, TheLoopWritesAMomentLater) {
   Life life(*this);
   life.print(kF, "one\n");
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (bytes_on_disk(".log") == 0 && std::chrono::steady_clock::now() < deadline) {
-    life.loop.run_once(milliseconds(5));
-  }
-  EXPECT_EQ(bytes_on_disk(".log"), 4u);
+  life.wait_until_written(*this, 4);
 }
 
 TEST_F(LogFilesTest, ARemovedFunctionsLogGoes) {
@@ -181,7 +201,87 @@ TEST_F(LogFilesTest, AGapIsNamedAndDeletesNothing) {
   }
   Life life(*this);
   EXPECT_EQ(life.read(kF), "before\n\n[150 bytes were not kept]\n" + std::string(100, 'y'));
-  EXPECT_EQ(life.logs.read(kF, 0, 1 << 20).next_offset, 7u + 150u + 100u);
+  EXPECT_EQ(life.logs.read(kF, 100, 1 << 20).next_offset, 7u + 150u + 100u);
+}
+
+TEST_F(LogFilesTest, OffsetsThatAKilledWorkerHadNotWrittenAreNotUsedAgain) {
+  uint64_t followed = 0;
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+    life.wait_until_written(*this, 4);
+    keep_as_killed();
+    life.print(kF, "two\n");
+    followed = life.end(kF);
+    ASSERT_EQ(followed, 8u);
+  }
+  restore_kill();
+  {
+    Life life(*this);
+    EXPECT_EQ(life.read(kF, followed), "") << "nothing that it has seen comes again";
+    life.print(kF, "a longer line than was lost\n");
+    EXPECT_EQ(life.read(kF, followed), "a longer line than was lost\n") << "nothing is skipped";
+    EXPECT_EQ(life.read(kF), "one\na longer line than was lost\n");
+    life.wait_until_written(*this, 32);
+    keep_as_killed();
+    life.print(kF, "three\n");
+    followed = life.end(kF);
+  }
+  restore_kill();
+  // A second kill, and then an orderly stop.
+  { Life life(*this); }
+  Life life(*this);
+  life.print(kF, "four, which is long\n");
+  EXPECT_EQ(life.read(kF, followed), "four, which is long\n");
+  EXPECT_EQ(life.read(kF), "one\na longer line than was lost\nfour, which is long\n");
+  EXPECT_LT(life.end(kF), uint64_t{1} << 53) << "readers of JSON have it as a whole number";
+}
+
+TEST_F(LogFilesTest, TheFirstLinesOfAFunctionThatAKillLostAreNotTakenForLaterOnes) {
+  {
+    Life life(*this);
+    keep_as_killed();
+    life.print(kF, "lost\n");
+  }
+  restore_kill();
+  Life life(*this);
+  life.print(kF, "what comes later\n");
+  EXPECT_EQ(life.read(kF, 5), "what comes later\n");
+  EXPECT_FALSE(life.logs.read(kF, 5, 100).is_after_step) << "what was lost is told";
+  EXPECT_TRUE(life.logs.read(kF, 0, 100).is_after_step);
+}
+
+TEST_F(LogFilesTest, AfterAnOrderlyStopOffsetsGoOn) {
+  for (int i = 0; i < 3; ++i) {
+    Life life(*this);
+    life.print(kF, "line\n");
+  }
+  Life life(*this);
+  EXPECT_EQ(life.end(kF), 15u);
+}
+
+TEST_F(LogFilesTest, OfALogThatIsLargerThanItMayBeOnlyTheEndIsRead) {
+  { Life life(*this); }
+  std::string text;
+  std::string times;
+  for (int i = 0; text.size() < 5'000; ++i) {
+    times += log_time_line(text.size(), seconds(i));
+    text += "line " + std::to_string(i) + "\n";
+  }
+  write("1-0.log", text);
+  write("1-0.times", times);
+  // More than memory has: only its end can be read.
+  write("2-0.log", "");
+  std::filesystem::resize_file(folder_ / "logs/2-0.log", uintmax_t{1} << 42);
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), text.substr(text.size() - 1000));
+  const LogChunk chunk = life.logs.read(kF, 0, 1 << 20);
+  const auto lines = lines_of(chunk);
+  ASSERT_GT(lines.size(), 10u);
+  EXPECT_EQ("line " + std::to_string(lines.back().at->count() / 1'000'000'000) + "\n",
+            lines.back().text);
+  EXPECT_EQ(life.read(kG), std::string(1000, '\0'));
+  EXPECT_EQ(life.end(kG), uint64_t{1} << 42);
 }
 
 TEST_F(LogFilesTest, OneLargeTextIsBoundedAsManySmallOnesAre) {

@@ -1,6 +1,7 @@
 #include "node/worker/log_store.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace lambent::worker {
 namespace {
@@ -42,33 +43,45 @@ std::optional<LogMark> mark_of(std::string_view before, const std::vector<LogMar
   return mark;
 }
 
+size_t cost_of(const LogPiece& piece) { return piece.text.size() + cost_of(piece.marks); }
+
+void cut(LogPiece& piece, uint64_t limit) {
+  const uint64_t first = first_that_fits(piece.marks, piece.first_offset, piece.end(), limit);
+  piece.text.erase(0, first - piece.first_offset);
+  piece.first_offset = first;
+  // The last of those before tells of the line that is cut.
+  auto mark = std::upper_bound(piece.marks.begin(), piece.marks.end(), first, lies_behind);
+  if (mark != piece.marks.begin()) --mark;
+  piece.marks.erase(piece.marks.begin(), mark);
+  if (!piece.marks.empty()) {
+    piece.marks.front().offset = std::max(piece.marks.front().offset, piece.first_offset);
+  }
+}
+
 }  // namespace
 
 uint64_t LogStore::append(FunctionId function, std::string_view text, Duration at) {
   Log& log = logs_[function];
-  const uint64_t offset = log.first_offset + log.text.size();
-  const auto mark = mark_of(log.text, log.marks, offset, text, at);
-  if (mark) log.marks.push_back(*mark);
-  log.text.append(text);
+  LogPiece& last = log.pieces.back();
+  const uint64_t offset = last.end();
+  const auto mark = mark_of(last.text, last.marks, offset, text, at);
+  if (mark) last.marks.push_back(*mark);
+  last.text.append(text);
   trim(log);
   if (observer_.appended) observer_.appended(function, offset, text, mark);
   return offset;
 }
 
 void LogStore::trim(Log& log) const {
-  const size_t size = log.text.size() + cost_of(log.marks);
+  size_t size = 0;
+  for (const LogPiece& piece : log.pieces) size += cost_of(piece);
   if (size <= 2 * limit_.count) return;
-  const uint64_t end = log.first_offset + log.text.size();
-  const uint64_t first = first_that_fits(log.marks, log.first_offset, end, limit_.count);
-  log.text.erase(0, first - log.first_offset);
-  log.first_offset = first;
-  // The last of those before tells of the line that is cut.
-  auto mark = std::upper_bound(log.marks.begin(), log.marks.end(), first, lies_behind);
-  if (mark != log.marks.begin()) --mark;
-  log.marks.erase(log.marks.begin(), mark);
-  if (!log.marks.empty()) {
-    log.marks.front().offset = std::max(log.marks.front().offset, log.first_offset);
+  size_t surplus = size - limit_.count;
+  while (log.pieces.size() > 1 && cost_of(log.pieces.front()) <= surplus) {
+    surplus -= cost_of(log.pieces.front());
+    log.pieces.erase(log.pieces.begin());
   }
+  cut(log.pieces.front(), cost_of(log.pieces.front()) - surplus);
 }
 
 void LogStore::remove(FunctionId function) {
@@ -76,24 +89,30 @@ void LogStore::remove(FunctionId function) {
   if (observer_.removed) observer_.removed(function);
 }
 
-void LogStore::restore(FunctionId function, uint64_t first_offset, std::string text,
-                       std::vector<LogMark> marks) {
-  logs_[function] = {std::move(text), first_offset, std::move(marks)};
+void LogStore::restore(FunctionId function, std::vector<LogPiece> pieces, uint64_t next) {
+  Log log{std::move(pieces)};
+  if (log.pieces.empty() || log.pieces.back().end() != next) log.pieces.push_back({next});
+  logs_[function] = std::move(log);
 }
 
 LogChunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {
   const auto found = logs_.find(function);
   if (found == logs_.end()) return {};
-  const Log& log = found->second;
+  const std::vector<LogPiece>& pieces = found->second.pieces;
   LogChunk chunk;
-  chunk.end = log.first_offset + log.text.size();
-  const bool is_of_another = offset > chunk.end;
-  const uint64_t from = is_of_another ? log.first_offset : std::max(offset, log.first_offset);
-  chunk.text = log.text.substr(from - log.first_offset, most);
+  chunk.end = pieces.back().end();
+  if (offset > chunk.end) offset = 0;  // it is another log's
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), offset,
+                                [](uint64_t at, const LogPiece& each) { return at < each.end(); });
+  if (piece == pieces.end()) --piece;
+  const uint64_t from = std::max(offset, piece->first_offset);
+  chunk.is_after_step =
+      from > offset && piece != pieces.begin() && std::prev(piece)->end() == offset;
+  chunk.text = piece->text.substr(from - piece->first_offset, most);
   chunk.next_offset = from + chunk.text.size();
-  auto first = std::upper_bound(log.marks.begin(), log.marks.end(), from, lies_behind);
-  if (first != log.marks.begin()) --first;
-  const auto last = std::lower_bound(first, log.marks.end(), chunk.next_offset, lies_before);
+  auto first = std::upper_bound(piece->marks.begin(), piece->marks.end(), from, lies_behind);
+  if (first != piece->marks.begin()) --first;
+  const auto last = std::lower_bound(first, piece->marks.end(), chunk.next_offset, lies_before);
   chunk.marks.assign(first, last);
   return chunk;
 }

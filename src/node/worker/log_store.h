@@ -19,6 +19,15 @@
 
 namespace lambent::worker {
 
+// Text of a log without a gap.
+struct LogPiece {
+  uint64_t first_offset = 0;
+  std::string text = {};
+  std::vector<LogMark> marks = {};  // the first may lie at first_offset, within a line
+
+  uint64_t end() const { return first_offset + text.size(); }
+};
+
 class LogStore {
  public:
   // The marks of lines count as bytes of the log, so that short lines take no more than long ones.
@@ -37,19 +46,19 @@ class LogStore {
   // `at`: since the Unix epoch. The offset of its first byte.
   uint64_t append(FunctionId function, std::string_view text, Duration at);
   void remove(FunctionId function);
-  // What an earlier worker kept, in place of the present text. The observer is not told.
-  void restore(FunctionId function, uint64_t first_offset, std::string text,
-               std::vector<LogMark> marks = {});
+  // What earlier workers kept, in order and none but the first without text, in place of the present
+  // text. What is appended begins at `next`, not before their end. The observer is not told.
+  void restore(FunctionId function, std::vector<LogPiece> pieces, uint64_t next);
 
-  // At most `most` bytes from `offset`, or from the oldest kept: that is gone, or behind the end.
+  // At most `most` bytes from `offset`, or from what is kept behind it: that is gone. Behind the
+  // end means from the oldest. A chunk ends where text is missing; the next one begins behind that.
   LogChunk read(FunctionId function, uint64_t offset, size_t most) const;
 
  private:
+  // Appending is to the last, the only one that may have no text. The text is trimmed only when all
+  // have grown to twice the limit: appending stays cheap.
   struct Log {
-    // The text is trimmed only when it has grown to twice the limit: appending stays cheap.
-    std::string text;
-    uint64_t first_offset = 0;
-    std::vector<LogMark> marks = {};  // the first may lie at first_offset, within a line
+    std::vector<LogPiece> pieces = std::vector<LogPiece>(1);
   };
   void trim(Log& log) const;
 

@@ -106,5 +106,41 @@ TEST(LogTail, HoldsTheLastFourKilobytes) {
   EXPECT_EQ(tail.text(), std::string(limits::kLogTail.count, 'x'));
 }
 
+TEST(LogStore, AChunkEndsWhereTextIsMissingAndTheNextOneBeginsBehindThat) {
+  LogStore logs(Bytes(1000));
+  logs.restore(kF,
+               {{.first_offset = 10, .text = "one\n", .marks = {{10, seconds(1)}}},
+                {.first_offset = 50, .text = "two\n", .marks = {{50, seconds(2)}}}},
+               100);
+  logs.append(kF, "three\n", seconds(3));
+  LogChunk chunk = logs.read(kF, 0, 1000);
+  EXPECT_EQ(chunk.text, "one\n");
+  EXPECT_EQ(chunk.first_offset(), 10u);
+  EXPECT_EQ(chunk.marks, (std::vector<LogMark>{{10, seconds(1)}}));
+  EXPECT_TRUE(chunk.has_more());
+  chunk = logs.read(kF, chunk.next_offset, 1000);
+  EXPECT_EQ(chunk.text, "two\n");
+  EXPECT_EQ(chunk.first_offset(), 50u);
+  EXPECT_TRUE(chunk.is_after_step) << "what was kept is all there";
+  chunk = logs.read(kF, 70, 1000);
+  EXPECT_FALSE(chunk.is_after_step) << "what stood at 70 is gone";
+  EXPECT_EQ(chunk.text, "three\n");
+  EXPECT_EQ(chunk.marks, (std::vector<LogMark>{{100, seconds(3)}}));
+  EXPECT_FALSE(chunk.has_more());
+  EXPECT_EQ(logs.read(kF, 106, 1000).text, "");
+  EXPECT_EQ(logs.read(kF, 107, 1000).text, "one\n") << "behind the end: of another log";
+}
+
+TEST(LogStore, TheOldestPiecesGoFirst) {
+  LogStore logs(Bytes(10));
+  logs.restore(kF, {{.first_offset = 0, .text = "12345678"}, {.first_offset = 20, .text = "abcd"}},
+               100);
+  logs.append(kF, "123456789", seconds(1));  // 21 bytes: half of them stay
+  const LogChunk chunk = logs.read(kF, 0, 1000);
+  EXPECT_EQ(chunk.first_offset(), 23u);
+  EXPECT_EQ(chunk.text, "d");
+  EXPECT_EQ(logs.read(kF, 24, 1000).text, "123456789");
+}
+
 }  // namespace
 }  // namespace lambent::worker

@@ -21,6 +21,7 @@ struct StreamClient {
   bool abandoned = false;
   bool has_room = true;
   bool held = false;
+  bool is_expected_whole = false;
   http::StreamedExchange::Sink sink;
   std::function<void()> room;
   std::function<void()> disconnect;
@@ -44,6 +45,7 @@ class StreamExchange final : public http::Responder::Exchange, public http::Stre
   void abandon() override { client_->abandoned = !client_->finished; }
   void receive(Sink sink) override { client_->sink = std::move(sink); }
   void hold(bool held) override { client_->held = held; }
+  void expect_whole(bool expects) override { client_->is_expected_whole = expects; }
   void start(http::Response head, std::optional<uint64_t>) override {
     client_->response = std::move(head);
   }
