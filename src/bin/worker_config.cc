@@ -20,6 +20,7 @@
 #include "core/domain/async_limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
+#include "node/catalog/backup.h"
 
 namespace lambent {
 namespace {
@@ -627,6 +628,13 @@ Result<void> check_policies(const WorkerConfig& config) {
   return policy.ok() ? Result<void>() : policy.error();
 }
 
+// A worker that gives way to an older program would otherwise be gone before that one refuses.
+Result<void> check_state(const WorkerConfig& config) {
+  const Result<void> known = catalog::check_database(config.state_folder + "/catalog.db");
+  if (!known.ok() && known.error().code == ErrorCode::kNotFound) return {};
+  return known;
+}
+
 }  // namespace
 
 std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
@@ -653,7 +661,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   add_cluster_flags(app, config);
   add_node_flags(app, config);
   bool only_check = false;
-  app.add_flag("--check", only_check, "read the flags, say what is wrong with them, and end");
+  app.add_flag("--check", only_check,
+               "read the flags and the state's version, say what is wrong with them, and end");
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
 
   // Sandboxes are shown what lies there, by paths of this machine.
@@ -673,9 +682,12 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     return 2;
   }
   if (!only_check) return std::nullopt;
-  const Result<void> policies = check_policies(config);
-  if (!policies.ok()) std::cerr << "lambent serve: " << policies.error().message << "\n";
-  return policies.ok() ? 0 : 2;
+  for (const Result<void>& result : {check_policies(config), check_state(config)}) {
+    if (result.ok()) continue;
+    std::cerr << "lambent serve: " << result.error().message << "\n";
+    return 2;
+  }
+  return 0;
 }
 
 }  // namespace lambent

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/testing/testing.h"
+#include "node/catalog/database.h"
+#include "node/catalog/migrations.h"
+
 namespace lambent {
 namespace {
 
@@ -203,6 +207,26 @@ TEST(WorkerConfig, ChecksPoliciesAndSettingsOfTheSchedulerWhereItIsOnlyAsked) {
     EXPECT_EQ(parsed.exit_code, 2) << each.said;
     EXPECT_THAT(parsed.errors, HasSubstr(each.said));
   }
+}
+
+TEST(WorkerConfig, ChecksThatItKnowsTheStateWhereItIsOnlyAsked) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(parse({"--check", "--state", folder.path()}).exit_code, 0) << "an empty one";
+  {
+    auto database = catalog::Database::open(folder / "catalog.db");
+    ASSERT_TRUE(catalog::migrate(**database, 12).ok());
+  }
+  EXPECT_EQ(parse({"--check", "--state", folder.path()}).exit_code, 0) << "an older one";
+  {
+    auto database = catalog::Database::open(folder / "catalog.db");
+    EXPECT_EQ(*catalog::schema_version(**database), 12) << "a check changes nothing";
+    ASSERT_TRUE((*database)->run("INSERT INTO schema_version VALUES (1000)").ok());
+  }
+  const Parsed refused = parse({"--check", "--state", folder.path()});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors,
+              HasSubstr("catalog.db has schema version 1000, made by a newer Lambent"));
+  EXPECT_THAT(refused.errors, HasSubstr("restore a backup from before its upgrade"));
 }
 
 TEST(WorkerConfig, TakesTheFormerWordForSharedObjectsWithAWarning) {

@@ -16,10 +16,18 @@ constexpr Duration kLookAgain = milliseconds(5);
 constexpr Duration kLastAnswers = milliseconds(50);
 constexpr ChildLimits kCheckLimits{.time = seconds(10), .nice = 0};
 
-// Its last line, for a log.
-std::string last_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+// Its lines as one, for a log: what is wrong may stand before a hint or after a warning.
+std::string in_one_line(const std::string& text) {
+  constexpr size_t kMostBytes = 600;
+  std::string line;
+  for (const char letter : text.substr(0, kMostBytes)) {
+    if (letter != '\n') {
+      line += letter;
+    } else if (!line.empty() && !line.ends_with("; ")) {
+      line += "; ";
+    }
+  }
+  return line.ends_with("; ") ? line.substr(0, line.size() - 2) : line;
 }
 
 }  // namespace
@@ -117,7 +125,7 @@ void WorkerRun::checked(Result<ChildEnd> end) {
   if (!end.ok() || end->exit_code != 0) {
     const std::string why = !end.ok()             ? to_string(end.error())
                             : end->errors.empty() ? "exit code " + std::to_string(end->exit_code)
-                                                  : last_line(end->errors);
+                                                  : in_one_line(end->errors);
     serving_.log.error("not_replaced", {{"program", serving_.program.front()}, {"error", why}});
     return;
   }

@@ -173,10 +173,10 @@ class ReplacementTest(unittest.TestCase):
         self.assertEqual(self.worker.stop(), 0)
 
     def test_a_program_that_does_not_start_is_not_taken(self):
-        self.worker.install_broken("#!/bin/sh\necho 'libnew.so: not found' >&2\nexit 127\n")
+        self.worker.install_broken("#!/bin/sh\necho 'libnew.so: not found' >&2\necho 'try --help' >&2\nexit 127\n")
         self.worker.replace()
         self.worker.wait_for(lambda: self.worker.events("not_replaced"), what="the refusal")
-        self.assertIn("libnew.so: not found", self.worker.log())
+        self.assertIn("libnew.so: not found; try --help", self.worker.log())
         self.assertEqual(self.worker.invoke("double", {"n": 21}).json, 42)
         self.worker.install_again()
         self.worker.replace()

@@ -17,6 +17,8 @@ UBUNTU = "http://archive.ubuntu.com/ubuntu"
 # With Ubuntu's signing key of 2018, F6ECB3762474EDA9D21B7022871920D1991BC93C, which Debian has no package of.
 KEYRING = "pool/main/u/ubuntu-keyring/ubuntu-keyring_2021.03.26_all.deb"
 KEYRING_SHA256 = "0d0e7ed6b112f5d03eabf3c7eb01ebdacf9c57714b279e90495cfc58c8c4520f"
+# A minute or two where nothing else runs.
+MOST_SECONDS = 900
 # For releases that are newer than this debootstrap; it has one for all of Ubuntu.
 UBUNTU_SCRIPT = "/usr/share/debootstrap/scripts/gutsy"
 
@@ -72,7 +74,11 @@ def root_of(system):
     with contextlib.suppress(FileNotFoundError):
         (ROOTS / f"{system}.log").unlink()
     with open(ROOTS / f"{system}.log", "wb") as log:
-        done = subprocess.run(command_for(system, unfinished), stdout=log, stderr=log, timeout=900)
+        try:
+            done = subprocess.run(command_for(system, unfinished), stdout=log, stderr=log, timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise Unavailable(f"debootstrap {system} took longer than {MOST_SECONDS} s") from None
     if done.returncode != 0:
         last = (ROOTS / f"{system}.log").read_text(errors="replace").strip().splitlines()[-1:]
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,4 +1,5 @@
 """What `./dev package` makes: the same bytes each time, of nothing that a machine may lack, ready where it is unpacked."""
+import contextlib
 import functools
 import io
 import json
@@ -111,29 +112,59 @@ class RunsAnywhereTest(unittest.TestCase):
     def run_bare(self, folder, *words, **options):
         return subprocess.run([folder / "bin/lambent", *words], capture_output=True, text=True, env={}, cwd="/", timeout=60, **options)
 
-    def test_from_the_tarball_to_the_first_answer(self):
-        folder = unpacked()
+    @contextlib.contextmanager
+    def served(self, folder):
+        """A worker of the tarball: its process, its address and what it has logged so far."""
         with tempfile.TemporaryDirectory(prefix="lambent-run-") as run:
-            worker = subprocess.Popen([folder / "bin/lambent", "serve", "--state", f"{run}/state", "--run", f"{run}/run", "--listen", "none"],
-                                      env={}, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            log = pathlib.Path(run, "log")
+            with log.open("wb") as errors:
+                worker = subprocess.Popen([folder / "bin/lambent", "serve", "--state", f"{run}/state", "--run", f"{run}/run", "--listen", "none"],
+                                          env={}, cwd="/", stdout=subprocess.DEVNULL, stderr=errors)
             try:
-                deadline = time.monotonic() + 30
-                while not pathlib.Path(run, "run/endpoint").exists():
-                    self.assertIsNone(worker.poll(), worker.stderr.read() if worker.poll() is not None else "")
-                    self.assertLess(time.monotonic(), deadline)
-                    time.sleep(0.02)
-                endpoint = f"unix:{run}/run/lambent.sock"
-                for example, name, event, key in [("01_python_vector_add", "vector_add", {"count": 1000, "check": True}, "correct"),
-                                                  ("05_native_handler", "native", {"kernel": "matmul", "check": True}, "correct")]:
-                    deployed = self.run_bare(folder, "deploy", folder / "examples" / example, "--endpoint", endpoint)
-                    self.assertEqual(deployed.returncode, 0, deployed.stderr)
-                    called = self.run_bare(folder, "invoke", name, "-d", json.dumps(event), "--endpoint", endpoint)
-                    self.assertEqual(called.returncode, 0, called.stderr)
-                    self.assertIs(json.loads(called.stdout)[key], True, called.stdout)
+                self.wait_for(lambda: worker.poll() is not None or pathlib.Path(run, "run/endpoint").exists(), log.read_text)
+                self.assertIsNone(worker.poll(), log.read_text())
+                yield worker, f"unix:{run}/run/lambent.sock", log.read_text
             finally:
                 worker.send_signal(signal.SIGTERM)
-                _, errors = worker.communicate(timeout=60)
-            self.assertEqual(worker.returncode, 0, errors.decode()[-2000:])
+                worker.wait(timeout=60)
+            self.assertEqual(worker.returncode, 0, log.read_text()[-2000:])
+
+    def wait_for(self, condition, told):
+        deadline = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, told())
+            time.sleep(0.02)
+
+    def call(self, folder, endpoint, name, event, key):
+        called = self.run_bare(folder, "invoke", name, "-d", json.dumps(event), "--endpoint", endpoint)
+        self.assertEqual(called.returncode, 0, called.stderr)
+        self.assertIs(json.loads(called.stdout)[key], True, called.stdout)
+
+    def test_from_the_tarball_to_the_first_answer(self):
+        folder = unpacked()
+        with self.served(folder) as (_, endpoint, _):
+            for example, name, event, key in [("01_python_vector_add", "vector_add", {"count": 1000, "check": True}, "correct"),
+                                              ("05_native_handler", "native", {"kernel": "matmul", "check": True}, "correct")]:
+                deployed = self.run_bare(folder, "deploy", folder / "examples" / example, "--endpoint", endpoint)
+                self.assertEqual(deployed.returncode, 0, deployed.stderr)
+                self.call(folder, endpoint, name, event, key)
+
+    def test_unpacked_over_a_worker_that_runs_it_takes_its_place(self):
+        with tempfile.TemporaryDirectory(prefix="lambent-installed-") as installed:
+            folder = pathlib.Path(installed)
+            unpack = ["tar", "xzf", packaged.tarball(), "--strip-components=1", "-C", folder]
+            subprocess.run(unpack, check=True)
+            with self.served(folder) as (worker, endpoint, log):
+                deployed = self.run_bare(folder, "deploy", folder / "examples/01_python_vector_add", "--endpoint", endpoint)
+                self.assertEqual(deployed.returncode, 0, deployed.stderr)
+                program = pathlib.Path(f"/proc/{worker.pid}/exe")
+                before = program.stat().st_ino
+                subprocess.run(unpack, check=True)
+                worker.send_signal(signal.SIGUSR2)
+                self.wait_for(lambda: log().count("listening") > 1, log)
+                self.assertNotEqual(program.stat().st_ino, before)
+                self.assertEqual(program.resolve(), (folder / "bin/lambent-worker").resolve())
+                self.call(folder, endpoint, "vector_add", {"count": 1000, "check": True}, "correct")
 
     def test_every_program_tells_what_it_is_for(self):
         folder = unpacked()

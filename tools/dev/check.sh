@@ -15,6 +15,7 @@ python3 tools/check_classes.py
 python3 tools/check_prose.py
 python3 tools/check_dependencies.py
 python3 tools/check_links.py
+python3 tools/check_versions.py
 tools/check_headers.sh
 tools/dev/test.sh
 say "locks"

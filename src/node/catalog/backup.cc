@@ -37,13 +37,7 @@ Result<void> check_database(const std::string& path) {
   RETURN_IF_ERROR(expect_file(path));
   ASSIGN_OR_RETURN(const auto database, Database::open(path));
   ASSIGN_OR_RETURN(const int64_t version, schema_version(*database));
-  if (version > static_cast<int64_t>(migrations().size())) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 path + " has schema version " + std::to_string(version) +
-                     ", made by a newer Lambent; this one knows up to " +
-                     std::to_string(migrations().size())};
-  }
-  return {};
+  return expect_known_schema(version, path);
 }
 
 }  // namespace lambent::catalog

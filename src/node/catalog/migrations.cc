@@ -386,14 +386,18 @@ Result<int64_t> schema_version(Database& database) {
   return statement.column_int(0);
 }
 
+Result<void> expect_known_schema(int64_t version, const std::string& what) {
+  if (version <= static_cast<int64_t>(migrations().size())) return {};
+  return Error{ErrorCode::kFailedPrecondition,
+               what + " has schema version " + std::to_string(version) +
+                   ", made by a newer Lambent; this one knows up to " +
+                   std::to_string(migrations().size()) +
+                   ": install the newer one again, or restore a backup from before its upgrade"};
+}
+
 Result<void> migrate(Database& database, size_t target) {
   ASSIGN_OR_RETURN(const int64_t have, schema_version(database));
-  if (have > static_cast<int64_t>(migrations().size())) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "the database has schema version " + std::to_string(have) +
-                     ", made by a newer Lambent; this one knows up to " +
-                     std::to_string(migrations().size()) + ": upgrade it"};
-  }
+  RETURN_IF_ERROR(expect_known_schema(have, "the database"));
   for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
     RETURN_IF_ERROR(apply_step(database, version));
   }

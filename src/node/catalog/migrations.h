@@ -16,6 +16,9 @@ const std::vector<std::string>& migrations();
 // 0 for an empty database.
 Result<int64_t> schema_version(Database& database);
 
+// FAILED_PRECONDITION, with what to do, if a newer Lambent made `what`, a database of this version.
+Result<void> expect_known_schema(int64_t version, const std::string& what);
+
 // Applies the steps that are missing up to `target`, each in a transaction of its own.
 // FAILED_PRECONDITION if the database is newer than we are.
 Result<void> migrate(Database& database, size_t target = migrations().size());

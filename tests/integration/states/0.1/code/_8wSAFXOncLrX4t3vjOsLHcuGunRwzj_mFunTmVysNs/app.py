@@ -1,0 +1,3 @@
+
+def handler(event, context):
+    raise ValueError("no luck")
