@@ -17,6 +17,9 @@ namespace lambent::bundle {
 namespace {
 
 constexpr size_t kMostModuleBytes = 256 * 1024 * 1024;
+// A compiler's, on a machine that may have other things to do. Some programs instantiate a kernel a
+// hundred times, and the kernels of one sort by Thrust are some ten thousand instructions.
+constexpr Duration kMostTime = seconds(900);
 constexpr uint64_t kSharedAlignment_bytes = 16;
 // Where kernels are put when they are looked for, so that they can be told from other functions.
 constexpr std::string_view kKernelSection = "lambent_kernels";
@@ -288,7 +291,9 @@ KernelExpression expression_of_symbol(const std::string& symbol) {
   return {name, whole.substr(open)};
 }
 
-Result<ProgramKernels> compile_program_kernels(const Program& program) {
+Result<ProgramKernels> compile_program_kernels(const Program& given) {
+  Program program = given;
+  program.compilation.limits.wall_time = kMostTime;
   const auto by_ptx = [&](std::string note) -> Result<ProgramKernels> {
     ASSIGN_OR_RETURN(auto names, compile_ptx_kernels(program));
     return ProgramKernels{std::move(names), std::move(note)};
