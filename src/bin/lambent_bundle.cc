@@ -81,7 +81,7 @@ std::string toolkit_headers(std::string_view path) {
 }
 
 // The kernels of a CUDA program as one shared object, for the emulated driver to find beside it.
-Result<std::vector<std::string>> build_host(lambent::bundle::Program program) {
+Result<lambent::bundle::ProgramKernels> build_host(lambent::bundle::Program program) {
   namespace fs = std::filesystem;
   std::error_code code;
   for (const std::string& file : program.files) {
@@ -151,8 +151,10 @@ CLI::App* add_host(CLI::App& app, Arguments& arguments) {
       ->allow_extra_args(false);
   host->add_option("--toolkit-headers", program.toolkit_headers,
                    "the include folder of the CUDA toolkit; default: of the nvcc on the PATH");
-  host->add_flag("--ptx", program.by_ptx,
-                 "translate what nvcc makes of the sources, not the sources; so for Thrust anyway");
+  host->add_flag(
+      "--ptx", program.by_ptx,
+      "translate what nvcc makes of the sources, not the sources; so for Thrust, and for what "
+      "the host compiler does not read, anyway");
   host->add_option("--nvcc", program.nvcc_options,
                    "an option of nvcc for --ptx, such as -arch=sm_80: those the program was built "
                    "with")
@@ -210,7 +212,8 @@ int run_build(const Arguments& arguments) {
 int run_host(const Arguments& arguments) {
   const auto kernels = build_host(arguments.program);
   if (!kernels.ok()) return fail(kernels.error(), false);
-  for (const auto& kernel : *kernels) std::printf("%s\n", kernel.c_str());
+  if (!kernels->note.empty()) std::fprintf(stderr, "lambent-bundle: %s\n", kernels->note.c_str());
+  for (const auto& kernel : kernels->names) std::printf("%s\n", kernel.c_str());
   return 0;
 }
 

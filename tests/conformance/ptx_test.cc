@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -123,6 +124,84 @@ TEST_F(Ptx, ModulesAreLinked) {
   if (!driver().model_mode) {
     EXPECT_EQ(stored("store"), 7);
   }
+  OK(cu.module_unload(module));
+}
+
+// As Thrust's kernels for sm_90 do: one thread has a tile copied in, all wait for its bytes, and
+// one has what they made of it copied out.
+TEST_F(Ptx, ABarrierInMemoryWaitsForThreadsAndForCopiedBytes) {
+  constexpr unsigned kThreads = 64;
+  const std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry negated(.param .u64 from, .param .u64 to, .param .u64 seen) .maxntid 64, 1, 1
+{
+.shared .align 128 .b8 tile[256];
+.shared .align 8 .b64 bar;
+.reg .pred %p<4>;
+.reg .b32 %r<8>;
+.reg .b64 %rd<8>;
+ld.param.u64 %rd1, [from];
+ld.param.u64 %rd2, [to];
+ld.param.u64 %rd3, [seen];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, tile;
+mov.u32 %r3, bar;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $begun;
+mbarrier.init.shared::cta.b64 [%r3], 65;
+fence.proxy.async.shared::cta;
+$begun:
+bar.sync 0;
+@%p1 bra $arrive;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 256, [%r3];
+mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%r3], 256;
+$arrive:
+mbarrier.arrive.shared::cta.b64 %rd4, [%r3];
+mbarrier.pending_count.b64 %r4, %rd4;
+shl.b32 %r5, %r1, 2;
+cvt.u64.u32 %rd5, %r5;
+add.s64 %rd6, %rd3, %rd5;
+st.global.u32 [%rd6], %r4;
+$again:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+@!%p2 bra $again;
+add.s32 %r6, %r2, %r5;
+ld.shared.u32 %r7, [%r6];
+neg.s32 %r7, %r7;
+st.shared.u32 [%r6], %r7;
+bar.sync 0;
+@%p1 bra $done;
+cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r2], 256;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+$done:
+ret;
+}
+)";
+  ASSERT_EQ(load(text), CUDA_SUCCESS) << error_log;
+  CUfunction kernel = nullptr;
+  OK(cu.module_get_function(&kernel, module, "negated"));
+  std::vector<int> values(kThreads), found(kThreads);
+  std::vector<unsigned> pending(kThreads);
+  for (unsigned i = 0; i < kThreads; ++i) values[i] = static_cast<int>(i * i);
+  CUdeviceptr from = allocate(256), to = allocate(256), seen = allocate(256);
+  OK(cu.memcpy_h_to_d(from, values.data(), 256));
+  void* parameters[] = {&from, &to, &seen};
+  OK(cu.launch_kernel(kernel, 1, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(cu.memcpy_d_to_h(found.data(), to, 256));
+  OK(cu.memcpy_d_to_h(pending.data(), seen, 256));
+  if (!driver().model_mode) {
+    for (unsigned i = 0; i < kThreads; ++i) EXPECT_EQ(found[i], -values[i]) << i;
+    // Each arrival saw another count: all but the first of the 65 were the threads' own.
+    std::sort(pending.begin(), pending.end());
+    for (unsigned i = 0; i < kThreads; ++i) {
+      EXPECT_GE(pending[i], i + 1);
+      EXPECT_LE(pending[i], i + 2);
+    }
+    EXPECT_EQ(std::unique(pending.begin(), pending.end()), pending.end());
+  }
+  for (const CUdeviceptr each : {from, to, seen}) OK(cu.mem_free(each));
   OK(cu.module_unload(module));
 }
 

@@ -40,7 +40,7 @@ MADE = {  # name: (factor, how it ends, more of its CMake file)
     "silent": ("2", 'std::printf("%d %d\\n", host[1], host[31]); return 0;', ""),
     "broken": ("2", 'std::fprintf(stderr, "error: no luck\\n"); return 3;', ""),
     "endless": ("2", "for (volatile int i = 0;;) i = i + 1;", ""),
-    "refused": ('2; asm volatile("griddepcontrol.wait;"); x[0] += 0', JUDGED, ""),
+    "refused": ('2; asm volatile("barrier.cluster.arrive;\\n\\tbarrier.cluster.wait;"); x[0] += 0', JUDGED, ""),
     "drawn": ("2", JUDGED, "find_package(OpenGL)"),
 }
 

@@ -17,6 +17,9 @@ namespace lambent::bundle {
 namespace {
 
 constexpr size_t kMostModuleBytes = 256 * 1024 * 1024;
+// A compiler's, on a machine that may have other things to do. Some programs instantiate a kernel a
+// hundred times, and the kernels of one sort by Thrust are some ten thousand instructions.
+constexpr Duration kMostTime = seconds(900);
 constexpr uint64_t kSharedAlignment_bytes = 16;
 // Where kernels are put when they are looked for, so that they can be told from other functions.
 constexpr std::string_view kKernelSection = "lambent_kernels";
@@ -99,6 +102,12 @@ constexpr std::string_view kArchitectureMacro =
 
 std::vector<std::string> program_options(const Program& program) {
   std::vector<std::string> options = {"-w", "-fexceptions"};
+  // What clang takes for errors though nvcc and the compiler behind it take it: `register`, numbers
+  // that become narrower in braces, throw(), texts that macros follow without a blank.
+  for (const char* each : {"register", "c++11-narrowing", "dynamic-exception-spec",
+                           "reserved-user-defined-literal", "non-pod-varargs", "increment-bool"}) {
+    options.push_back(std::string("-Wno-") + each);
+  }
   for (const auto& folder : program.folders) options.push_back("-I" + folder);
   for (const auto& macro : program.macros) options.push_back("-D" + macro);
   if (!program.toolkit_headers.empty()) {
@@ -232,6 +241,35 @@ bool has_library_kernels(const HostCompilation& c, const ProgramSource& source) 
   return false;
 }
 
+// What a compiler's output says first of what is wrong.
+std::string first_reason(const std::string& message) {
+  for (const std::string_view mark : {"error: ", "not supported"}) {
+    const size_t at = message.find(mark);
+    if (at == std::string::npos) continue;
+    const size_t line = message.rfind('\n', at) + 1;  // 0 if there is none
+    return message.substr(line, message.find('\n', at) - line);
+  }
+  return message.substr(0, message.find('\n'));
+}
+
+// The kernels of the sources as the host compiler reads them.
+Result<std::vector<std::string>> compile_sources(const Program& program,
+                                                 const ProgramSource& source) {
+  const HostCompilation& c = program.compilation;
+  ASSIGN_OR_RETURN(auto kernels, find_kernels(program, source));
+  HostCompilation registering = c;
+  registering.source = c.scratch_folder + "/register.cc";
+  registering.quote_folder = std::filesystem::path(program.files.front()).parent_path().string();
+  registering.options = program_options(program);
+  // What is not used, host code above all, goes when the module is linked.
+  registering.options.insert(registering.options.end(), {"-ffunction-sections", "-fdata-sections"});
+  RETURN_IF_ERROR(write_file_atomically(registering.source,
+                                        registering_source(program, source, kernels), false));
+  RETURN_IF_ERROR(compile_for_host(registering));
+  RETURN_IF_ERROR(write_shared_bytes(c, kernels));
+  return kernels;
+}
+
 }  // namespace
 
 KernelExpression expression_of_symbol(const std::string& symbol) {
@@ -253,24 +291,32 @@ KernelExpression expression_of_symbol(const std::string& symbol) {
   return {name, whole.substr(open)};
 }
 
-Result<std::vector<std::string>> compile_program_kernels(const Program& program) {
-  if (program.by_ptx || is_ptx(program.files)) return compile_ptx_kernels(program);
+Result<ProgramKernels> compile_program_kernels(const Program& given) {
+  Program program = given;
+  program.compilation.limits.wall_time = kMostTime;
+  const auto by_ptx = [&](std::string note) -> Result<ProgramKernels> {
+    ASSIGN_OR_RETURN(auto names, compile_ptx_kernels(program));
+    return ProgramKernels{std::move(names), std::move(note)};
+  };
+  if (program.by_ptx || is_ptx(program.files)) return by_ptx("");
   const HostCompilation& c = program.compilation;
-  ASSIGN_OR_RETURN(const ProgramSource source,
-                   read_program(program.files, program.folders, c.scratch_folder));
-  if (has_library_kernels(c, source)) return compile_ptx_kernels(program);
-  ASSIGN_OR_RETURN(auto kernels, find_kernels(program, source));
-  HostCompilation registering = c;
-  registering.source = c.scratch_folder + "/register.cc";
-  registering.quote_folder = std::filesystem::path(program.files.front()).parent_path().string();
-  registering.options = program_options(program);
-  // What is not used, host code above all, goes when the module is linked.
-  registering.options.insert(registering.options.end(), {"-ffunction-sections", "-fdata-sections"});
-  RETURN_IF_ERROR(write_file_atomically(registering.source,
-                                        registering_source(program, source, kernels), false));
-  RETURN_IF_ERROR(compile_for_host(registering));
-  RETURN_IF_ERROR(write_shared_bytes(c, kernels));
-  return kernels;
+  const auto source = read_program(program.files, program.folders, c.scratch_folder);
+  if (source.ok() && has_library_kernels(c, *source)) return by_ptx("");
+  auto kernels = source.ok() ? compile_sources(program, *source)
+                             : Result<std::vector<std::string>>(source.error());
+  if (kernels.ok()) return ProgramKernels{std::move(*kernels), ""};
+  // nvcc reads what the host compiler does not. Where it fails as well, the first error tells more:
+  // it names a line of the program.
+  Error error = kernels.error();
+  const bool is_of_program = error.code == ErrorCode::kInvalidArgument;
+  if (!is_of_program || program.toolkit_headers.empty()) return error;
+  auto translated = by_ptx(names_of(program) +
+                           ": the host compiler does not read it, so its kernels are translated "
+                           "from nvcc's PTX (--ptx does so at once): " +
+                           first_reason(error.message));
+  if (translated.ok()) return translated;
+  error.message += "\nAnd by nvcc's PTX: " + translated.error().message;
+  return error;
 }
 
 }  // namespace lambent::bundle

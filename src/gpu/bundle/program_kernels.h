@@ -25,9 +25,15 @@ struct Program {
   HostCompilation compilation;  // without a source
 };
 
-// Makes compilation.output and returns the kernels' names, sorted. INVALID_ARGUMENT if the program
-// has no kernels or does not compile.
-Result<std::vector<std::string>> compile_program_kernels(const Program& program);
+struct ProgramKernels {
+  std::vector<std::string> names;  // sorted
+  std::string note;                // that and why they came by nvcc's PTX though nothing asked so
+};
+
+// Makes compilation.output; each compiler may take 900 s. What the host compiler does not read
+// comes by nvcc's PTX where there is an nvcc. INVALID_ARGUMENT if the program has no kernels or
+// compiles neither way.
+Result<ProgramKernels> compile_program_kernels(const Program& given);
 
 // How C++ names the kernel of a symbol, so that it can be pointed at: its name with template
 // arguments, and the types of its parameters (empty for an extern "C" kernel, whose symbol says

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "core/base/fd.h"
 
 namespace lambent::bundle {
@@ -33,6 +35,48 @@ TEST(ProgramKernels, LibrariesOfKernelsNeedNvcc) {
   EXPECT_EQ(kernels.error().code, ErrorCode::kUnavailable);
   EXPECT_NE(kernels.error().message.find("with_cub.cu"), std::string::npos);
   EXPECT_NE(kernels.error().message.find("nvcc"), std::string::npos);
+}
+
+// A toolkit whose nvcc makes the same of every file.
+Program program_with_nvcc(const std::string& source, const std::string& nvcc) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "with_nvcc";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "toolkit/bin");
+  fs::create_directories(folder / "toolkit/include");
+  EXPECT_TRUE(write_file_atomically((folder / "toolkit/bin/nvcc").string(), nvcc, false).ok());
+  fs::permissions(folder / "toolkit/bin/nvcc", fs::perms::owner_all);
+  EXPECT_TRUE(write_file_atomically((folder / "program.cu").string(), source, false).ok());
+  Program program;
+  program.files = {(folder / "program.cu").string()};
+  program.toolkit_headers = (folder / "toolkit/include").string();
+  program.compilation.scratch_folder = folder.string();
+  program.compilation.output = (folder / "program.so").string();
+  // No compiler is needed to tell which way a program takes.
+  program.compilation.compiler = "false";
+  return program;
+}
+
+TEST(ProgramKernels, WhatTheHostCompilerDoesNotReadGoesToNvcc) {
+  const auto kernels = compile_program_kernels(
+      program_with_nvcc("__global__ void k() {}\n", "#!/bin/sh\necho asked >&2\nexit 3\n"));
+  ASSERT_FALSE(kernels.ok());
+  EXPECT_EQ(kernels.error().code, ErrorCode::kInvalidArgument);
+  // First what the sources lack, then what nvcc said.
+  const std::string& said = kernels.error().message;
+  const size_t sources = said.find("for the host"), nvcc = said.find("And by nvcc's PTX: ");
+  ASSERT_NE(nvcc, std::string::npos) << said;
+  EXPECT_LT(sources, nvcc) << said;
+  EXPECT_NE(said.find("asked", nvcc), std::string::npos) << said;
+}
+
+TEST(ProgramKernels, WithoutNvccTheErrorIsThatOfTheSources) {
+  Program program = program_with_nvcc("__global__ void k() {}\n", "");
+  program.toolkit_headers.clear();
+  const auto kernels = compile_program_kernels(program);
+  ASSERT_FALSE(kernels.ok());
+  EXPECT_NE(kernels.error().message.find("for the host"), std::string::npos);
+  EXPECT_EQ(kernels.error().message.find("nvcc's"), std::string::npos) << kernels.error().message;
 }
 
 }  // namespace

@@ -325,15 +325,17 @@ class Body {
     // Behind a minus sign the offset is negative, in 64 bits.
     const std::string whole =
         kCall + "bits<uint64_t>(" + *base + ") + " + kCall + "bits<uint64_t>(" + *offset + ")";
-    const bool shared = operation.has("shared") || operation.has("shared::cta");
+    // A block is a cluster of its own here.
+    const bool shared = operation.has_any({"shared", "shared::cta", "shared::cluster"});
     return shared ? kCall + "in_shared(lambent_shared, " + whole + ")" : whole;
   }
 
   Code instruction(const std::string& text) {
     const Operation operation = take_apart(text);
-    for (const auto read : {&Body::jump, &Body::memory, &Body::atomic, &Body::meeting, &Body::move,
-                            &Body::conversion, &Body::comparison, &Body::calculation,
-                            &Body::pair_conversion, &Body::copy_beside, &Body::bytes_apart}) {
+    for (const auto read :
+         {&Body::jump, &Body::memory, &Body::atomic, &Body::meeting, &Body::move, &Body::conversion,
+          &Body::comparison, &Body::calculation, &Body::pair_conversion, &Body::copy_beside,
+          &Body::copy_in_bulk, &Body::memory_barrier, &Body::bytes_apart}) {
       if (auto code = (this->*read)(operation)) return code;
     }
     return operation.name == "call" ? call_of(text) : std::nullopt;
@@ -611,6 +613,64 @@ class Body {
     }
     return kCall + "copy_and_fill<" + literal(o.operands[2]) + ">(" + *target + ", " + *source +
            ", " + *filled + ");";
+  }
+
+  // A copy of many bytes that one thread begins: into shared memory, where a barrier in memory
+  // counts what has come, or out of it, which ends with the group of such copies.
+  Code copy_in_bulk(const Operation& o) {
+    if (o.name != "cp" || !o.has("async") || !o.has("bulk") || !o.types.empty()) {
+      return std::nullopt;
+    }
+    static const std::vector<std::string> kPrefetch = {"async", "bulk", "prefetch", "L2", "global"};
+    if (o.modifiers == kPrefetch) return "";
+    const bool in = o.has("mbarrier::complete_tx::bytes"), has_policy = o.has("L2::cache_hint");
+    const size_t operands = o.operands.size() - (has_policy ? 1 : 0);
+    if (operands != (in ? 4u : 3u) || (!in && !o.has("bulk_group")) || !o.has("global") ||
+        !is_known_access(o, {"async", "bulk", "bulk_group", "shared::cluster",
+                             "mbarrier::complete_tx::bytes"})) {
+      return std::nullopt;
+    }
+    Operation global = o;
+    std::erase_if(global.modifiers, [](const auto& each) { return each.starts_with("shared"); });
+    if (global.modifiers.size() + 1 != o.modifiers.size()) return std::nullopt;
+    const auto to = address(in ? o : global, o.operands[0]);
+    const auto from = address(in ? global : o, o.operands[1]);
+    const auto bytes = value(o.operands[2]);
+    if (!to || !from || !bytes) return std::nullopt;
+    if (!in) return kCall + "copy_in_bulk(" + joined({*to, *from, *bytes}, ", ") + ");";
+    const auto barrier = address(o, o.operands[3]);
+    if (!barrier) return std::nullopt;
+    return kCall + "copy_in_bulk_for(" + joined({*to, *from, *bytes, *barrier}, ", ") + ");";
+  }
+
+  // mbarrier, and what counts a thread's copies there, which have been made by then.
+  Code memory_barrier(const Operation& o) {
+    const bool of_copies = o.name == "cp" && o.has_any({"mbarrier"}) && o.has("arrive");
+    if ((o.name != "mbarrier" && !of_copies) || o.operands.empty()) return std::nullopt;
+    if (!is_known_access(o, {"init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop",
+                             "noComplete", "test_wait", "try_wait", "parity", "pending_count",
+                             "shared::cluster", "async", "mbarrier", "noinc"})) {
+      return std::nullopt;
+    }
+    if (o.has("pending_count")) {
+      return give(o.operands[0], call("mbarrier_pending_count", "", o.operands, 1));
+    }
+    const size_t at = o.operands[0].starts_with("[") ? 0 : 1;
+    const auto place = at < o.operands.size() ? address(o, o.operands[at]) : std::nullopt;
+    if (!place) return std::nullopt;
+    if (of_copies && !o.has("noinc")) return "";
+    std::vector<std::string> values = {*place};
+    for (size_t i = at + 1; i < o.operands.size(); ++i) {
+      const auto each = value(o.operands[i]);
+      if (!each) return std::nullopt;
+      values.push_back(*each);
+    }
+    std::string function = "mbarrier_" + (of_copies ? "arrive" : o.modifiers.front());
+    for (const char* more : {"expect_tx", "parity"}) {
+      if (o.has(more) && o.modifiers.front() != more) function += std::string("_") + more;
+    }
+    const std::string done = kCall + function + "(" + joined(values, ", ") + ")";
+    return at == 0 ? Code(done + ";") : give(o.operands[0], done);
   }
 
   // Of four bytes at a time, and their sum where it says .add.

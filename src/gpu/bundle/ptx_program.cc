@@ -13,9 +13,6 @@ namespace lambent::bundle {
 namespace {
 
 constexpr size_t kMostPtxBytes = 256 * 1024 * 1024;
-// The kernels of one sort by Thrust are some ten thousand instructions.
-constexpr Duration kMostTime = seconds(900);
-
 constexpr uint64_t kMostThreadsOfBlock = 1024;
 
 // What nvcc makes of one file. The options are those that the program itself is compiled with: the
@@ -47,9 +44,7 @@ bool is_ptx(const std::vector<std::string>& files) {
                      [](const std::string& file) { return file.ends_with(".ptx"); });
 }
 
-Result<std::vector<std::string>> compile_ptx_kernels(const Program& given) {
-  Program program = given;
-  program.compilation.limits.wall_time = kMostTime;
+Result<std::vector<std::string>> compile_ptx_kernels(const Program& program) {
   std::vector<std::string> modules;
   for (const std::string& file : program.files) {
     ASSIGN_OR_RETURN(auto text, file.ends_with(".ptx")

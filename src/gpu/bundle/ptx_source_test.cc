@@ -263,6 +263,39 @@ TEST(PtxSource, CopiesBesideAThreadReadAsManyBytesAsTheySay) {
   EXPECT_FALSE(copied(".L2::cache_hint [%r1], [%rd1], 16, %nothing;\n").ok());
 }
 
+// Out of shared memory or into it, where a barrier in memory counts the bytes; nowhere else.
+TEST(PtxSource, CopiesInBulkAreMadeAtOnceAndCounted) {
+  const auto with = [](const std::string& instruction) {
+    const auto made =
+        source(kernel(".reg .b32 to, size, bar, low;\n.reg .b64 from, state, policy;\n"
+                      ".reg .pred done;\n" +
+                      instruction + ";\n"));
+    return made.ok() ? made->text : "refused";
+  };
+  const std::string in = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
+  EXPECT_TRUE(has(with(in + " [to], [from], size, [bar]"), "copy_in_bulk_for("));
+  EXPECT_EQ(with(in + ".L2::cache_hint [to], [from], size, [bar], policy"),
+            with(in + " [to], [from], size, [bar]"));
+  EXPECT_EQ(with(in + ".multicast::cluster [to], [from], size, [bar], low"), "refused");
+  EXPECT_TRUE(
+      has(with("cp.async.bulk.global.shared::cta.bulk_group [from], [to], size"), "copy_in_bulk("));
+  EXPECT_NE(with("cp.async.bulk.commit_group"), "refused");
+  EXPECT_NE(with("cp.async.bulk.wait_group.read 0"), "refused");
+  EXPECT_EQ(with("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [from], [to], size"),
+            "refused");
+  EXPECT_EQ(with("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                 "[to], [low], size, [bar]"),
+            "refused");
+  EXPECT_TRUE(has(with("mbarrier.init.shared::cta.b64 [bar], 1"), "mbarrier_init("));
+  EXPECT_TRUE(has(with("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 state, [bar], size"),
+                  "mbarrier_arrive_expect_tx("));
+  EXPECT_TRUE(has(with("mbarrier.arrive.shared::cluster.b64 _, [bar]"), "mbarrier_arrive("));
+  EXPECT_TRUE(has(with("mbarrier.try_wait.parity.shared::cta.b64 done, [bar], low"),
+                  "mbarrier_try_wait_parity("));
+  EXPECT_TRUE(has(with("mbarrier.test_wait.b64 done, [from], state"), "mbarrier_test_wait("));
+  EXPECT_EQ(with("mbarrier.arrive.other.b64 state, [bar]"), "refused");
+}
+
 TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
   const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
   const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));

@@ -5,6 +5,7 @@
 #include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/shim/captures.h"
+#include "gpu/shim/driver_mapping.h"
 
 namespace lambent::shim {
 namespace {
@@ -28,6 +29,13 @@ void start_afresh_in_child() {
 
 // Handles up to this one name the streams that every context has.
 constexpr uintptr_t kLastDefaultStream = 2;
+
+// Copies the known contexts, and returns how many.
+int copy_known(Handle* into) {
+  const PlainLock lock(mutex);
+  for (int i = 0; i < context_count; ++i) into[i] = contexts[i];
+  return context_count;
+}
 
 }  // namespace
 
@@ -81,11 +89,7 @@ bool knows_all_contexts() {
 
 Status wait_for_known_contexts(uint64_t grace_period_ns) {
   Handle known[kMostContexts];
-  int count = 0;
-  {
-    const PlainLock lock(mutex);
-    for (; count < context_count; ++count) known[count] = contexts[count];
-  }
+  const int count = copy_known(known);
   for (int i = 0; i < count; ++i) {
     const Status status = wait_for_context(known[i], grace_period_ns);
     if (status != kSuccess) return status;
@@ -97,6 +101,30 @@ Status wait_for_known_contexts(uint64_t grace_period_ns) {
     if (status != kSuccess) return status;
   }
   return kSuccess;
+}
+
+void wait_for_other_users(Device device, Handle except) {
+  // A program that frees another device's memory may have copied it by way of the host.
+  Handle current = nullptr;
+  if (REAL(cuCtxGetCurrent, Handle*)(&current) == kSuccess && current != nullptr &&
+      current != except) {
+    REAL(cuCtxSynchronize)();
+  }
+  Handle known[kMostContexts];
+  const int count = copy_known(known);
+  const auto wait_for = [&](Handle context) {
+    if (context == nullptr || context == except || context == current) return;
+    const InContext inside(context);
+    Device its = -1;
+    if (REAL(cuCtxGetDevice, Device*)(&its) != kSuccess) return;
+    if (its == device || is_let_in(device, its)) REAL(cuCtxSynchronize)();
+  };
+  for (int i = 0; i < count; ++i) wait_for(known[i]);
+  int devices = 0;
+  REAL(cuDeviceGetCount, int*)(&devices);
+  for (Device each = 0; each < devices; ++each) {
+    if (each == device || is_let_in(device, each)) wait_for(active_primary_context(each));
+  }
 }
 
 Handle context_of(const Stream& stream) {

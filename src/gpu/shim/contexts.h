@@ -28,4 +28,9 @@ bool knows_all_contexts();
 // kNotReady if there is still some.
 Status wait_for_known_contexts(uint64_t grace_period_ns);
 
+// Waits for the work of all but this context that may use the device's memory: the current one, the
+// device's others and those of devices that were let in. One that is broken or gone has none. Do
+// not call it while something is captured.
+void wait_for_other_users(Device device, Handle except);
+
 }  // namespace lambent::shim

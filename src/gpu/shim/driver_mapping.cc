@@ -151,4 +151,9 @@ void let_peer_in(Device device, Device peer) {
   __atomic_fetch_or(&peers[device], uint64_t{1} << peer, __ATOMIC_ACQ_REL);
 }
 
+bool is_let_in(Device device, Device peer) {
+  if (device < 0 || device >= kMostDevices || peer < 0 || peer >= kMostDevices) return false;
+  return (__atomic_load_n(&peers[device], __ATOMIC_ACQUIRE) >> peer & 1) != 0;
+}
+
 }  // namespace lambent::shim

@@ -49,5 +49,6 @@ Status create_and_map(Device device, uint64_t base, uint64_t bytes, uint64_t* ph
 
 // From now on open_access lets `peer` at memory of `device` too.
 void let_peer_in(Device device, Device peer);
+bool is_let_in(Device device, Device peer);
 
 }  // namespace lambent::shim

@@ -52,6 +52,7 @@ Status FreedMemory::deallocate(Address address) {
   PendingFree freed;
   freed.context = current_context();
   if (freed.context == nullptr) return kAskDriver;
+  Device device = 0;
   {
     auto table = table_.hold();
     Allocation* found = table->allocations.at(address);
@@ -61,6 +62,7 @@ Status FreedMemory::deallocate(Address address) {
     freed.number = found->number;
     freed.room = room_for(found->bytes);
     if (found->owner.context != nullptr) freed.context = found->owner.context;
+    device = found->owner.device;
   }
   if (is_anything_captured()) {
     auto table = table_.hold();
@@ -74,6 +76,7 @@ Status FreedMemory::deallocate(Address address) {
     }
     return status;
   }
+  wait_for_other_users(device, freed.context);
   finish(freed);
   reclaim_deferred(freed.context, false);
   reclaim(false);

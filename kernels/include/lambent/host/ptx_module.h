@@ -10,6 +10,7 @@
 #include <cuda_fp16.h>
 
 #include "lambent/host/ptx.h"
+#include "lambent/host/ptx_barriers.h"
 
 namespace lambent::host::ptx {
 
