@@ -105,6 +105,8 @@ class Connection {
 
   void watch_for(bool readable, bool writable);
   void set_deadline(Waiting what, Duration from_now);
+  // For more of a body that is kept.
+  void await_body();
   void forget_deadline();
   void on_timer();
 
@@ -139,6 +141,7 @@ class Connection {
 
   Waiting waiting_ = Waiting::kNothing;
   Instant deadline_ = kNever;
+  Instant body_began_{};        // of a request whose body is kept
   Instant timer_due_ = kNever;  // never before deadline_ is over; kNever if no timer is armed
   loop::TimerId timer_;
   loop::TimerId soon_;
