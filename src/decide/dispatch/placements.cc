@@ -37,7 +37,7 @@ void Placements::dispatch(DevicePool& pool, const scheduling::Decision& decision
 
 void Placements::take_turn(FunctionId function, InvocationSlot slot) {
   flows_[function.value].took_turn(log_.now());
-  queues_.leave(slot);
+  queues_.leave(slot, log_.now());
   admission_.control().served(function);
   admission_.control().left(function);
 }
@@ -276,7 +276,7 @@ void Placements::sandbox_ready(const SandboxReady& event) {
     run(pool, found->slot, sandbox.invocation);
     return;
   }
-  if (invocation.wait_reason == WaitReason::kNone) invocation.wait_reason = WaitReason::kNoToken;
+  invocation.wait.begin_in_place(WaitReason::kNoToken, log_.now());
   pool.waits().wait_to_run(found->slot);
 }
 
@@ -329,6 +329,7 @@ void Placements::run(DevicePool& pool, SandboxSlot sandbox, InvocationSlot slot)
     pool.shared().begin(sandbox, invocation.function, log_.now());
   }
   invocation.state = InvocationState::kRunning;
+  invocation.wait.end(log_.now());
   invocation.started = log_.now();
   invocation.sandbox = sandbox;
   invocation.on_host = pool.is_host();

@@ -51,7 +51,7 @@ export function reasonAdvice(reason) {
   return REASONS[reason]?.[1] ?? "";
 }
 
-/** Of several reasons the one that took the most; the worker itself remembers the last. @param {Record<string, number>} waits_ms */
+/** Of several reasons the one that took the most; the worker itself remembers the longest stretch. @param {Record<string, number>} waits_ms */
 export function mainReason(waits_ms, otherwise) {
   const known = Object.entries(waits_ms ?? {}).filter(([reason, ms]) => ms > 0 && reasonWords(reason));
   return known.length ? known.reduce((most, each) => (each[1] > most[1] ? each : most))[0] : otherwise;
