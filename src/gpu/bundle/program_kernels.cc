@@ -298,7 +298,7 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
     ASSIGN_OR_RETURN(auto names, compile_ptx_kernels(program));
     return ProgramKernels{std::move(names), std::move(note)};
   };
-  if (program.by_ptx || is_ptx(program.files)) return by_ptx("");
+  if (program.by_ptx || program.in_lockstep || is_ptx(program.files)) return by_ptx("");
   const HostCompilation& c = program.compilation;
   const auto source = read_program(program.files, program.folders, c.scratch_folder);
   if (source.ok() && has_library_kernels(c, *source)) return by_ptx("");
