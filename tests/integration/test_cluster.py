@@ -24,7 +24,8 @@ def handler(event, context):
 class Cluster:
     """Workers with one key, each told of all by its flags."""
 
-    def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash", gpu="none", own_flags=None):
+    def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash", gpu="none", own_flags=None,
+                 clocks=None):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         test.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text(key)
@@ -35,7 +36,8 @@ class Cluster:
         for name, port in zip(names, ports):
             self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
                                       "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, *(own_flags or {}).get(name, ()),
-                                      gpu=gpu[name] if isinstance(gpu, dict) else gpu, listen=f"127.0.0.1:{port}")
+                                      gpu=gpu[name] if isinstance(gpu, dict) else gpu, listen=f"127.0.0.1:{port}",
+                                      environment=clocks[name].environment if clocks else None)
             test.addCleanup(self.nodes[name].close)
 
     def __getitem__(self, name):
