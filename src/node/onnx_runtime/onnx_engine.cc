@@ -111,7 +111,10 @@ Result<TensorSpec> spec_of(const Api& api, const abi::TypeInfo* type, const std:
   const abi::TensorInfo* info = nullptr;
   RETURN_IF_ERROR(api.call<abi::TensorInfoOfType>(type, &info));
   if (info == nullptr) {
-    return Error{ErrorCode::kInvalidArgument, what + " is no tensor (a sequence or a map)"};
+    return Error{ErrorCode::kInvalidArgument,
+                 what +
+                     " is no tensor but a sequence or a map; skl2onnx makes tensors with "
+                     "options={'zipmap': False}"};
   }
   int number = 0;
   RETURN_IF_ERROR(api.call<abi::DataTypeOf>(info, &number));

@@ -21,7 +21,7 @@ export function overview({ store, now, redraw }) {
     tiles(store, now),
     h("section", { "aria-labelledby": "gpus" }, h("h2", { id: "gpus" }, "GPUs"), waitingCard(store, from, now),
       h("div", { class: "cards" }, places(store).map(place => placeCard(store, place, from, now))),
-      legend([["init", "sandbox and init"], ["memory", "GPU memory moves"], ["run", "runs"], ["queue", "waits"]])),
+      legend([["init", "sandbox and init, which hold no slot"], ["memory", "GPU memory moves"], ["run", "runs"], ["queue", "waits"]])),
     slices(store.state.slices),
     h("section", { "aria-labelledby": "slow" }, h("h2", { id: "slow" }, `Slowest calls of the last ${duration(chosenWindow * 1000)}`),
       slowCalls(store, now)),
