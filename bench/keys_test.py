@@ -97,6 +97,12 @@ class KeysTest(unittest.TestCase):
             self.assertGreater(run["held_mib"]["most"], 0, system)
             for key in ("mean_s", "p50_s", "p99_s"):
                 self.assertGreater(run["hot_over_alone"][key], 0, f"{system} {key}")
+        starts = result["starts"]
+        for name in ("alone", "beside", "starts", "single_start"):
+            self.assertEqual(starts[name]["failed"], 0, name)
+            self.assertGreater(starts[name]["calls"], 0, name)
+        self.assertEqual(set(starts["beside_over_alone"]), {"mean_s", "p50_s", "p99_s"})
+        self.assertGreater(starts["holds_mib"]["later_1"], 0)
 
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
