@@ -4,7 +4,7 @@ cost, by least recent use, and as a server that loads and unloads whole models h
 uv and onnxruntime are installed, ONNX models through a worker whose host memory holds ten of them: by worth, by least recent use, and
 loaded and unloaded by a client.
 
-docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--traces DIR] [--trace NAME] [--models N]
+docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--only PART] [--traces DIR] [--trace NAME] [--models N]
 Of DIR it reads NAME/invocations.csv.gz, calls by the minute of the Azure Functions trace of 2019; without it, models are as
 popular as k^-1 says and called at random.
 """
