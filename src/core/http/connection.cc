@@ -251,7 +251,9 @@ void Connection::wait_for_more_input() {
         fail(503, "too many unfinished request bodies at once");
         return;
       }
-      await_body();
+      if (waiting_ != Waiting::kBody) body_began_ = context_.loop.now();
+      set_deadline(Waiting::kBody, context_.options.time_for_body(parser_.request().body.size()) -
+                                       (context_.loop.now() - body_began_));
       if (parser_.take_expects_continue()) write("HTTP/1.1 100 Continue\r\n\r\n", {});
       break;
     default:
@@ -479,13 +481,6 @@ void Connection::watch_for(bool readable, bool writable) {
 
 // The timer is only moved forward when a deadline comes nearer; most of the time a later deadline
 // is just noted, and the timer finds it when it fires.
-void Connection::await_body() {
-  const Instant now = context_.loop.now();
-  if (waiting_ != Waiting::kBody) body_began_ = now;
-  const size_t received = parser_.request().body.size();
-  set_deadline(Waiting::kBody, context_.options.time_for_body(received) - (now - body_began_));
-}
-
 void Connection::set_deadline(Waiting what, Duration from_now) {
   waiting_ = what;
   deadline_ = context_.loop.now() + from_now;

@@ -105,8 +105,6 @@ class Connection {
 
   void watch_for(bool readable, bool writable);
   void set_deadline(Waiting what, Duration from_now);
-  // For more of a body that is kept.
-  void await_body();
   void forget_deadline();
   void on_timer();
 
