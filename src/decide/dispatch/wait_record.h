@@ -17,8 +17,9 @@ class WaitRecord {
   // The least time between two looks at why the same invocation waits.
   static constexpr Duration kBetweenLooks = milliseconds(100);
 
+  WaitRecord() = default;
   // `tells_longest`: DispatchOptions::tells_longest_wait.
-  explicit WaitRecord(bool tells_longest = true) : tells_longest_(tells_longest) {}
+  explicit WaitRecord(bool tells_longest) : tells_longest_(tells_longest) {}
 
   // The present reason; of one that waits no longer, the last one.
   scheduling::WaitReason reason() const { return reason_; }
@@ -74,7 +75,7 @@ class WaitRecord {
            (longest_ == scheduling::WaitReason::kNone || lasted > longest_for_);
   }
 
-  bool tells_longest_;
+  bool tells_longest_ = true;
   scheduling::WaitReason reason_ = scheduling::WaitReason::kNone;
   scheduling::WaitReason longest_ = scheduling::WaitReason::kNone;
   Instant since_ = kNever;  // when the present stretch began
