@@ -27,7 +27,7 @@ def states(worker):
 
 
 def completed(worker, name):
-    listed = json.loads(worker.request("GET", "/v1/functions"))["functions"]
+    listed = json.loads(worker.request("GET", "/v1/functions", headers={"X-Lambent-Only-Here": "true"}))["functions"]
     return sum(each["completed"] for each in listed if each["name"] == name)
 
 

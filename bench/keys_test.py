@@ -97,6 +97,12 @@ class KeysTest(unittest.TestCase):
             self.assertGreater(run["held_mib"]["most"], 0, system)
             for key in ("mean_s", "p50_s", "p99_s"):
                 self.assertGreater(run["hot_over_alone"][key], 0, f"{system} {key}")
+        starts = result["starts"]
+        for name in ("alone", "beside", "starts", "single_start"):
+            self.assertEqual(starts[name]["failed"], 0, name)
+            self.assertGreater(starts[name]["calls"], 0, name)
+        self.assertEqual(set(starts["beside_over_alone"]), {"mean_s", "p50_s", "p99_s"})
+        self.assertGreater(starts["holds_mib"]["later_1"], 0)
 
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
@@ -341,10 +347,10 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(by_turns[6]["run_over_D1"], side_by_side[6]["run_over_D1"])
         for option in ("mqfq-early", "ours-early", "ours-grace", "ours-worth"):
             self.assertGreater(result["options"][option]["judged, all"]["mean"], 0)
-        self.assertEqual(len([name for name in result["unseen"] if name.startswith("family ")]), 14)
+        self.assertEqual(len([name for name in result["unseen"] if name.startswith("family ")]), 22)
         for measure in ("mean", "p99", "worst function"):
             over = {other: figures["mean"] for other, figures in result["unseen"]["all"][measure].items()}
-            self.assertEqual(len(over), 16)
+            self.assertEqual(len(over), 17)
             # Over the best of more it is never better than over the best of fewer.
             self.assertGreaterEqual(over["best of all"], over["best"])
             self.assertGreaterEqual(over["best of all"], over["best published"])

@@ -4,7 +4,7 @@ cost, by least recent use, and as a server that loads and unloads whole models h
 uv and onnxruntime are installed, ONNX models through a worker whose host memory holds ten of them: by worth, by least recent use, and
 loaded and unloaded by a client.
 
-docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--traces DIR] [--trace NAME] [--models N]
+docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--only PART] [--traces DIR] [--trace NAME] [--models N]
 Of DIR it reads NAME/invocations.csv.gz, calls by the minute of the Azure Functions trace of 2019; without it, models are as
 popular as k^-1 says and called at random.
 """
@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 
 import models_arrivals
+import models_starts
 import models_worker
 from worker_under_test import PREFIX, PROGRAMS, machine
 
@@ -89,13 +90,15 @@ def main():
     parser.add_argument("--seed", type=int, default=SEED, help="of the part through a worker")
     parser.add_argument("--rounds", type=int, help="of the part through a worker")
     parser.add_argument("--models", type=int)
-    parser.add_argument("--only", choices=("simulated", "worker"))
+    parser.add_argument("--only", choices=("simulated", "worker", "starts"))
     options = parser.parse_args()
     result = {"benchmark": "models", "machine": machine(), "prefix": PREFIX.name}
-    if options.only != "worker":
+    if options.only in (None, "simulated"):
         result.update(simulated(options))
-    if options.only != "simulated":
+    if options.only in (None, "worker"):
         result["worker"] = through_worker(options)
+    if options.only in (None, "starts"):
+        result["starts"] = beside_starts(options)
     print(json.dumps(result))
 
 
@@ -113,6 +116,17 @@ def through_worker(options):
               f"the busiest {latencies(run['hot'])}, over having the memory alone: "
               + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))
     return {"trace": options.trace if options.traces else None, "seed": options.seed, **result}
+
+
+def beside_starts(options):
+    result = models_starts.run(models_starts.QUICK if options.quick else models_starts.WHOLE, lambda line: print(f"starts, {line}", flush=True))
+    if "skipped" in result:
+        print(f"starts: skipped, {result['skipped']}")
+        return result
+    print(f"starts, one model alone: {latencies(result['alone'])}; while others start: {latencies(result['beside'])}, over alone: "
+          + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in result["beside_over_alone"].items()))
+    print(f"starts, of {result['starts']['calls']}: {latencies(result['starts'])}; one at a time: {latencies(result['single_start'])}")
+    return result
 
 
 def latencies(run):

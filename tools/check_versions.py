@@ -15,6 +15,8 @@ PLACES = [
     ("share/kubernetes/lambent/values.yaml", rf"lambent:{VERSION}"),
     ("share/kubernetes/daemonset.yaml", rf"lambent:{VERSION}"),
     ("docs/get-started/install.md", rf"lambent[-_]{VERSION}"),
+    ("docs/operate/kubernetes.md", rf"lambent[-_]{VERSION}"),
+    ("docs/operate/upgrade.md", rf"lambent-{VERSION}-linux"),
     ("tests/docs/readers.toml", rf"lambent[-_]{VERSION}"),
     ("README.md", rf"^Version {VERSION}"),
 ]

@@ -134,6 +134,44 @@ TEST(UnseenFamilies, AreTheSameForTheSameSeedAndHaveArrivalsInOrder) {
   EXPECT_EQ(unseen_workload("none", 1, {}, catalogue()).error().code, ErrorCode::kNotFound);
 }
 
+// Where clients give up, they call again until they are served, and their latency is since their
+// first call: two calls of 5 s on one token, of which the second gives up after 2 s, and again.
+TEST(UnseenFamilies, ClientsThatGiveUpCallAgainUntilTheyAreServed) {
+  UnseenWorkload workload;
+  workload.base.entries = {catalogue().front()};
+  workload.base.entries[0].gpu_warm_s = 5;
+  workload.base.entries[0].gpu_cold_s = 5.5;
+  workload.base.functions = {{.name = "f"}};
+  workload.base.length_s = 60;
+  for (const double at : {0.0, 1.0}) workload.base.arrivals.push_back({from_seconds(at), 0});
+  const UnseenSite site{.site = {.tokens = 1}};
+  const UnseenFigures waits = run_unseen(workload, system_named("fcfs-pool"), site);
+  workload.gives_up_after_s = 2;
+  const UnseenFigures again = run_unseen(workload, system_named("fcfs-pool"), site);
+  for (const UnseenFigures& figures : {waits, again}) {
+    EXPECT_EQ(figures.invocations, 2u);
+    EXPECT_EQ(figures.failed, 0u);
+  }
+  // It calls at 1 and 4 s, or would have gone on waiting, and is served from 5.5 s on.
+  EXPECT_GE(again.mean_s, waits.mean_s - 1e-9);
+  EXPECT_LT(again.mean_s, waits.mean_s + 3);
+}
+
+TEST(UnseenFamilies, LengthsThatFollowEachOtherAreAlike) {
+  const UnseenSite site = unseen_site("one-model", 2, 1);
+  const auto drawn = unseen_workload("one-model", 2, site, catalogue());
+  ASSERT_GT(drawn->takes_s.size(), 200u);
+  double same = 0, all = 0, mean = 0;
+  std::vector<double> logarithms;
+  for (const double takes_s : drawn->takes_s) logarithms.push_back(std::log(takes_s));
+  for (const double one : logarithms) mean += one / static_cast<double>(logarithms.size());
+  for (size_t i = 1; i < logarithms.size(); ++i) {
+    same += (logarithms[i] - mean) * (logarithms[i - 1] - mean);
+    all += (logarithms[i] - mean) * (logarithms[i] - mean);
+  }
+  EXPECT_GT(same / all, 0.8);
+}
+
 TEST(UnseenFamilies, OfWorkflowsCallEachFunctionAFixedTimeAfterTheOneBefore) {
   const auto drawn = unseen_workload("workflows", 1, unseen_site("workflows", 1, 0), catalogue());
   std::vector<double> first_s, second_s;

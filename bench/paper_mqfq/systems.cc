@@ -118,6 +118,9 @@ std::vector<System> make_systems() {
   System& unweighed = add("ours-unweighed");
   unweighed.foresees = true;
   unweighed.options.density.weighs_queue = false;
+  System& no_returns = add("ours-no-returns");
+  no_returns.foresees = true;
+  no_returns.options.density.weighs_returns = false;
   add("ours-tokens").starts_outside_tokens = 0;
   add("ours-one").second_containers = false;
   add("ours-fixed").options.density.adapts = false;

@@ -55,6 +55,8 @@ std::string settings_of(const System& system);
 //   mqfq-early, ours-early   memory leaves as soon as its flow is throttled or inactive;
 //   ours-grace   ours-ahead, where a function in its grace period is evicted after all others;
 //   ours-worth   ours-ahead, where what is worth least leaves, of memory and of sandboxes
+//   ours-unweighed, ours-no-returns   ours-ahead without DensityOptions::weighs_queue, and without
+//                weighs_returns alone
 //   ours-tokens  every cold start holds a token, as with all the others
 //   ours-one     no second containers
 //   ours-fixed   what shipped before: it does not adapt, a second container after a cold start's

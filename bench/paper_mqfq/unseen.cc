@@ -40,6 +40,7 @@ constexpr Other kOthers[] = {{.name = "mqfq-pool", .is_published = true},
                              {.name = "sjf-set-up-pool-second", .has_second = true},
                              {.name = "eevdf-pool-second", .has_second = true},
                              {.name = "ours-unweighed", .is_ours = true},
+                             {.name = "ours-no-returns", .is_ours = true},
                              {.name = "ours-worth", .is_ours = true}};
 constexpr size_t kCount = std::size(kOthers);
 // The best of some, cell by cell.
@@ -181,6 +182,26 @@ void print_worst(std::vector<Cell>& cells) {
   }
 }
 
+// When clients that call again called first, by what they submitted since.
+class FirstCalls {
+ public:
+  void add(FunctionId function, Instant submitted, Instant first) {
+    calls_.emplace(std::pair(function.value, submitted), first);
+  }
+  // Of the invocation that was submitted then: that time itself, unless it is one of add().
+  Instant take(FunctionId function, Instant submitted) {
+    const auto found = calls_.find(std::pair(function.value, submitted));
+    if (found == calls_.end()) return submitted;
+    const Instant first = found->second;
+    calls_.erase(found);
+    return first;
+  }
+
+ private:
+  std::multimap<std::pair<uint32_t, Instant>, Instant> calls_;
+};
+constexpr Duration kRetryPause = seconds(1);
+
 }  // namespace
 
 UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
@@ -197,6 +218,9 @@ UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
                                          .tenant_changes = {},
                                          .seed = 1,
                                          .oracle = {}};
+  if (workload.gives_up_after_s > 0) {
+    simulated.dispatch.longest_wait = from_seconds(workload.gives_up_after_s);
+  }
   std::vector<simulator::Arrival> arrivals;
   for (size_t i = 0; i < workload.base.arrivals.size(); ++i) {
     const workload::Arrival& one = workload.base.arrivals[i];
@@ -219,11 +243,18 @@ UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
   }
   std::vector<size_t> next(thinks_s.size());
   const Instant end = Instant{} + from_seconds(workload.base.length_s);
+  FirstCalls first_calls;
   simulator::Simulation simulation(
       std::move(simulated), policy_of(system), [&](const simulator::SimulatedInvocation& one) {
         const uint32_t function = one.function.value - 1;
+        const Instant first = first_calls.take(one.function, one.submitted);
+        if (workload.gives_up_after_s > 0 && one.outcome.outcome == Outcome::kRejected) {
+          first_calls.add(one.function, one.completed + kRetryPause, first);
+          running->submit_after(kRetryPause, one.function);
+          return;
+        }
         statistics.add({.function = function,
-                        .latency_s = to_seconds(one.completed - one.submitted),
+                        .latency_s = to_seconds(one.completed - first),
                         .start = one.outcome.start,
                         .succeeded = one.outcome.outcome == Outcome::kSucceeded});
         if (thinks_s[function].empty()) return;
@@ -256,7 +287,9 @@ std::string over_unseen(const Plan& plan, const workload::Catalogue& catalogue, 
         }
         const Site& at = cell.site.site;
         for (const std::string& key :
-             {std::string("all"), "family " + cell.family, "D " + std::to_string(at.tokens),
+             {std::string("all"),
+              std::string(family.is_later ? "later families" : "first families"),
+              "family " + cell.family, "D " + std::to_string(at.tokens),
               "GPUs " + std::to_string(at.gpus),
               "slow-down " + bench::number(cell.site.slowdown)}) {
           add(rows[key], cell);

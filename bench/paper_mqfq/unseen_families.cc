@@ -34,6 +34,15 @@ const UnseenFamily kFamilies[] = {
     {"drift", "what is popular at the beginning is rare at the end"},
     {"dominant", "one function has nine of ten calls"},
     {"pareto", "gaps between calls are Pareto, alpha 1.2"},
+    {"bimodal", "one run in eight of a function takes ten times as long as its others", true},
+    {"mmpp", "three groups of functions, each busy for minutes at four times its calm rate", true},
+    {"deployed-later", "half of the functions come in the middle, a quarter goes before", true},
+    {"alternating", "two halves of the functions, each busy while the other is calm", true},
+    {"inference", "six models, lengths that follow each other (AR(1), sigma 0.8)", true},
+    {"one-model", "all calls are of one function, bursts, lengths that follow each other", true},
+    {"retries", "clients that give up after a time-out, and call again until they are served",
+     true},
+    {"map-jobs", "jobs of 10 to 60 calls of a function at once, beside steady calls", true},
 };
 
 double exponential(double mean, Random& random) { return -std::log(1 - random.uniform()) * mean; }
@@ -262,6 +271,89 @@ void draw_pareto(Draft& draft, double load, Random& random) {
   }
 }
 
+// Which of two states each of three groups is in changes at random, after minutes.
+void draw_mmpp(Draft& draft, double load, Random& random) {
+  constexpr size_t kGroups = 3;
+  constexpr double kCalm = 0.5, kBusy = 2;  // of the rate: a third of the time is busy
+  std::vector<std::vector<std::pair<double, double>>> busy(kGroups);
+  for (auto& of_group : busy) {
+    double at = random.uniform() < 1.0 / 3 ? 0 : exponential(240, random);
+    while (at < kLength_s) {
+      const double until = at + exponential(120, random);
+      of_group.emplace_back(at, until);
+      at = until + exponential(240, random);
+    }
+  }
+  for (size_t i = 0; i < draft.size(); ++i) {
+    draft.poisson(i, draft.rate(i, load), kBusy, [&](double at) {
+      return std::ranges::any_of(
+                 busy[i % kGroups],
+                 [&](const auto& one) { return at >= one.first && at < one.second; })
+                 ? kBusy
+                 : kCalm;
+    });
+  }
+}
+
+// What comes later is called more often than what was there, as long as it is there.
+void draw_deployed_later(Draft& draft, double load, Random& random) {
+  for (size_t i = 0; i < draft.size(); ++i) {
+    double from = 0, until = kLength_s;
+    if (i % 2 == 1) from = between(60, 480, random);
+    if (i % 4 == 0) until = between(120, 540, random);
+    draft.poisson(i, draft.rate(i, load), 1.6, [&](double at) {
+      if (at < from || at >= until) return 0.0;
+      return from > 0 ? 1.6 : 1.1;
+    });
+  }
+}
+
+void draw_alternating(Draft& draft, double load, Random& random) {
+  const double phase_s = between(30, 90, random);
+  for (size_t i = 0; i < draft.size(); ++i) {
+    draft.poisson(i, draft.rate(i, load), 1.9, [&](double at) {
+      return static_cast<size_t>(at / phase_s) % 2 == i % 2 ? 1.9 : 0.1;
+    });
+  }
+}
+
+// Models of one size of run: what a run takes is drawn apart (autocorrelated()).
+void draw_inference(Draft& draft, double load, Random& random) {
+  for (size_t i = 0; i < draft.size(); ++i) {
+    draft.set_times(i, log_between(0.3, 3, random), between(5, 25, random));
+    draft.shares[i] = 1 / (1.0 + static_cast<double>(i)) / draft.warm_s(i);
+    draft.entries[i].device_memory = Bytes::mib(static_cast<uint64_t>(between(2048, 8192, random)));
+  }
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const double phase = random.uniform();
+    draft.poisson(i, draft.rate(i, load), 1.5,
+                  [&](double at) { return 1 + 0.5 * std::sin(kTwoPi * (at / 300 + phase)); });
+  }
+}
+
+void draw_retries(Draft& draft, double load, Random& random) {
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const double from = between(60, 400, random);
+    draft.poisson(i, draft.rate(i, load), 3,
+                  [&](double at) { return at >= from && at < from + 60 ? 3.0 : 0.8; });
+  }
+}
+
+void draw_map_jobs(Draft& draft, double load, Random& random) {
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const double rate = draft.rate(i, load);
+    if (i % 3 != 0) {
+      draft.steady(i, rate);
+      continue;
+    }
+    const double calls = between(10, 60, random);
+    for (double at = exponential(calls / rate, random); at < kLength_s;
+         at += exponential(calls / rate, random)) {
+      for (double n = 0; n < calls; ++n) draft.calls[i].push_back(at + 0.05 * random.uniform());
+    }
+  }
+}
+
 using Draw = void (*)(Draft&, double load, Random&);
 Draw draw_of(const std::string& family) {
   const std::pair<const char*, Draw> kDraws[] = {{"diurnal", draw_diurnal},
@@ -277,7 +369,15 @@ Draw draw_of(const std::string& family) {
                                                  {"cron", draw_cron},
                                                  {"drift", draw_drift},
                                                  {"dominant", draw_dominant},
-                                                 {"pareto", draw_pareto}};
+                                                 {"pareto", draw_pareto},
+                                                 {"bimodal", draw_steady},
+                                                 {"mmpp", draw_mmpp},
+                                                 {"deployed-later", draw_deployed_later},
+                                                 {"alternating", draw_alternating},
+                                                 {"inference", draw_inference},
+                                                 {"one-model", draw_inference},
+                                                 {"retries", draw_retries},
+                                                 {"map-jobs", draw_map_jobs}};
   for (const auto& [name, draw] : kDraws) {
     if (family == name) return draw;
   }
@@ -296,7 +396,35 @@ void draw_clients(UnseenWorkload& drawn, double load, Random& random) {
   }
 }
 
+// What each arrival takes of what its function does: nothing where it is the same each time.
+std::function<double(uint32_t function)> lengths_of(const std::string& family, size_t functions,
+                                                    Random& random) {
+  if (family == "heavy-tail") {
+    return [&random](uint32_t) {
+      constexpr double kSigma = 1.3;
+      return std::min(std::exp(kSigma * normal(random) - kSigma * kSigma / 2), 20.0);
+    };
+  }
+  if (family == "bimodal") {
+    // The mean is 1.
+    return [&random](uint32_t) { return (random.uniform() < 0.125 ? 10 : 1) / 2.125; };
+  }
+  if (family == "inference" || family == "one-model") {
+    std::vector<double> states(functions);
+    for (double& state : states) state = normal(random);
+    return [&random, states](uint32_t function) mutable {
+      constexpr double kKept = 0.95, kSigma = 0.8;
+      double& state = states[function];
+      state = kKept * state + std::sqrt(1 - kKept * kKept) * normal(random);
+      return std::min(std::exp(kSigma * state - kSigma * kSigma / 2), 20.0);
+    };
+  }
+  return nullptr;
+}
+
 size_t functions_of(const std::string& family, unsigned gpus) {
+  if (family == "one-model") return 1;
+  if (family == "inference") return 6;
   const size_t few = family == "many-tiny" ? 60 : family == "large-memory" ? 12 : 24;
   return gpus == 1 ? few : few * (gpus + 1) / 2;
 }
@@ -323,6 +451,10 @@ UnseenSite unseen_site(const std::string& family, uint64_t seed, unsigned number
   const auto functions = static_cast<double>(functions_of(family, drawn.site.gpus));
   drawn.site.pool =
       std::max(drawn.site.gpus * 2, static_cast<unsigned>(std::lround(share * functions)));
+  // As many sandboxes as may run at once, or there would be no second one.
+  if (family == "one-model") {
+    drawn.site.pool = std::max(drawn.site.pool, drawn.site.gpus * drawn.site.tokens);
+  }
   return drawn;
 }
 
@@ -351,11 +483,11 @@ Result<UnseenWorkload> unseen_workload(const std::string& family, uint64_t seed,
   }
   std::ranges::sort(base.arrivals);
   if (family == "closed-loop") draw_clients(drawn, load, random);
-  if (family == "heavy-tail") {
-    constexpr double kSigma = 1.3;
+  if (family == "retries") drawn.gives_up_after_s = between(10, 40, random);
+  if (const auto lengths = lengths_of(family, draft.size(), random)) {
     for (const workload::Arrival& arrival : base.arrivals) {
-      const double factor = std::exp(kSigma * normal(random) - kSigma * kSigma / 2);
-      drawn.takes_s.push_back(base.entries[arrival.function].gpu_warm_s * std::min(factor, 20.0));
+      drawn.takes_s.push_back(base.entries[arrival.function].gpu_warm_s *
+                              lengths(arrival.function));
     }
   }
   return drawn;

@@ -24,12 +24,16 @@ struct UnseenWorkload {
   // What each arrival takes by itself, in seconds; empty: what its function's entry says.
   std::vector<double> takes_s;
   std::vector<ClosedClient> clients;  // beside the arrivals, until the length is over
+  // Who has waited so long for a turn gives up, and calls again a second later, until it is served:
+  // its latency is since its first call. Zero: clients wait.
+  double gives_up_after_s = 0;
 };
 
 // A family, and what is drawn with a workload of it.
 struct UnseenFamily {
   const char* name;
-  const char* what;  // in a line, for the report
+  const char* what;       // in a line, for the report
+  bool is_later = false;  // it came with decision 0182, after those before had been chosen beside
 };
 std::span<const UnseenFamily> unseen_families();
 

@@ -191,19 +191,20 @@ def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> byt
 
 
 def _matching(folder: str, pattern: str) -> dict[str, str]:
-    """{name in the package: file} of a file, a folder or a pattern of names in the app's folder."""
+    """{name in the package: file} of a file, a folder or a pattern of names in the app's folder. As in a shell, a pattern takes what begins
+    with a dot only if it does so itself: .env and .venv are seldom meant."""
     whole = os.path.join(folder, pattern)
     if os.path.isabs(pattern) or os.path.relpath(whole, folder).startswith(".."):
         raise error_of("INVALID_ARGUMENT", "include: %r does not lie beside the app's file" % pattern)
-    if os.path.isdir(whole):
-        return {os.path.relpath(file, folder): file for file in _files_below(whole, folder)
-                if "__pycache__" not in os.path.dirname(file) and not file.endswith(".pyc")}
-    if os.path.isfile(whole):
-        return {pattern: whole}
-    inside = os.path.dirname(whole)
-    names = os.listdir(inside) if os.path.isdir(inside) else []
-    return {os.path.relpath(os.path.join(inside, name), folder): os.path.join(inside, name) for name in names
-            if fnmatch.fnmatch(name, os.path.basename(pattern)) and os.path.isfile(os.path.join(inside, name))}
+    if os.path.exists(whole):
+        found = [whole]
+    else:
+        inside, last = os.path.split(whole)
+        found = [os.path.join(inside, name) for name in (os.listdir(inside) if os.path.isdir(inside) else [])
+                 if fnmatch.fnmatch(name, last) and (last.startswith(".") or not name.startswith("."))]
+    files = (file for each in found for file in (_files_below(each, folder) if os.path.isdir(each) else [each]))
+    return {os.path.relpath(file, folder): file for file in files
+            if os.path.isfile(file) and (file == whole or ("__pycache__" not in os.path.dirname(file) and not file.endswith(".pyc")))}
 
 
 def _files_below(top: str, folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:

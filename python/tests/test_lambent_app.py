@@ -633,6 +633,13 @@ class PackageTest(unittest.TestCase):
     def test_a_package_has_the_apps_file_and_what_is_included(self):
         self.assertEqual(self.names(), ["_lambent_app.py", "shop.py"])
         self.assertEqual(self.names(["*.py", "data"]), ["_lambent_app.py", "data/table.json", "helper.py", "shop.py"])
+        (self.folder / ".env").write_text("TOKEN=1")
+        (self.folder / ".venv/lib").mkdir(parents=True)
+        (self.folder / ".venv/lib/large.py").write_text("")
+        (self.folder / "data/__pycache__").mkdir()
+        (self.folder / "data/__pycache__/a.pyc").write_text("")
+        self.assertEqual(self.names(["*"]), ["_lambent_app.py", "data/table.json", "helper.py", "shop.py"])
+        self.assertEqual(self.names(["d*", ".e*"]), [".env", "_lambent_app.py", "data/table.json", "shop.py"])
         self.assertEqual(self.names(requirements=["numpy"]), [".lambent/python.json", "_lambent_app.py", "shop.py"])
 
     def test_what_its_owner_may_run_may_be_run_there(self):

@@ -155,6 +155,9 @@ CLI::App* add_host(CLI::App& app, Arguments& arguments) {
       "--ptx", program.by_ptx,
       "translate what nvcc makes of the sources, not the sources; so for Thrust, and for what "
       "the host compiler does not read, anyway");
+  host->add_flag("--lockstep", program.in_lockstep,
+                 "lanes of a warp come to each access of shared memory together, for programs that "
+                 "lack __syncwarp; by PTX, slower");
   host->add_option("--nvcc", program.nvcc_options,
                    "an option of nvcc for --ptx, such as -arch=sm_80: those the program was built "
                    "with")

@@ -9,7 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <string_view>
+#include <vector>
 
+#include "bin/zygote_program.h"
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
 #include "edge/inference/batch.h"
@@ -91,9 +95,7 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
   return {};
 }
 
-}  // namespace
-
-int main(int count, char** words) {
+int run(int count, const char* const* words) {
   CLI::App app("Serves one ONNX model by the Open Inference Protocol (v2) on 127.0.0.1.");
   onnx::OnnxOptions options;
   options.library = library_of_packages();
@@ -134,4 +136,26 @@ int main(int count, char** words) {
   if (served.ok()) return 0;
   std::cerr << "lambent-model-server: " << served.error().message << std::endl;
   return 1;
+}
+
+// Until its fork is in a sandbox: nothing of a function is in here.
+int run_as_zygote() {
+  std::unique_ptr<onnx::LoadedLibrary> library;
+  const auto words = serve_as_zygote([&library]() -> Result<void> {
+    ASSIGN_OR_RETURN(library, onnx::load_onnx_library(library_of_packages()));
+    return {};
+  });
+  if (!words) return 0;
+  std::vector<const char*> pointers;
+  for (const std::string& word : *words) pointers.push_back(word.c_str());
+  return run(static_cast<int>(pointers.size()), pointers.data());
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  // It would be collected in a thread of its own, and sent where a function's network lets it.
+  setenv("ORT_DISABLE_TELEMETRY", "1", 0);
+  if (count == 2 && std::string_view(words[1]) == kZygoteFlag) return run_as_zygote();
+  return run(count, words);
 }

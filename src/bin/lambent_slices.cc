@@ -10,6 +10,7 @@
 #include "bin/installation.h"
 #include "bin/shown_names.h"
 #include "bin/slices_advise.h"
+#include "bin/trace_flags.h"
 #include "bin/usage.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "edge/cli/console.h"
@@ -213,8 +214,7 @@ int main(int argc, char** argv) {
       sub->add_option("--trace", advise.trace, "when requests come (simulator.md, Traces)");
   sub->add_option("--rate", advise.rates, "requests a second of each pipeline, without a trace")
       ->excludes(trace);
-  sub->add_option("--rate-scale", advise.rate_scale, "so many times as fast")
-      ->capture_default_str();
+  bin::add_trace_flags(*sub, advise.read);
   sub->add_option("--family", advise.family, "family of the devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
   sub->add_option("--limit,--shown", advise.shown, "layouts that are shown")->capture_default_str();
@@ -223,7 +223,8 @@ int main(int argc, char** argv) {
   sub->add_option("--policy", advise.policy, "policy of the slices")
       ->check(bin::shown_names(slice_scheduling::slice_policy_names()))
       ->capture_default_str();
-  sub->add_option("--seed", advise.seed, "seed of everything that is drawn")->capture_default_str();
+  sub->add_option("--seed", advise.read.seed, "seed of everything that is drawn")
+      ->capture_default_str();
   sub->add_flag("--json", console.json, "results as JSON");
   sub->callback([&is_advice] { is_advice = true; });
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;

@@ -432,7 +432,6 @@ http::ServerOptions server_options(const frontend::Router& router, const ListenO
   http::ServerOptions options;
   options.header_timeout = listen.head_timeout;
   options.body_timeout = listen.body_timeout;
-  options.stream_timeout = listen.body_timeout;
   options.streams = [&router](const http::Request& head) { return router.streams(head); };
   options.error_response = [](int status, std::string_view reason, const http::Request&) {
     return frontend::server_error(status, reason);

@@ -196,7 +196,7 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
                 if (shared != nullptr) {
                   return shared->ask(target, std::move(done));
                 }
-                node.ask(node.home(), std::move(target), seconds(30), std::move(done));
+                node.ask(node.home(), {std::move(target)}, seconds(30), std::move(done));
               },
           .removes_tenants = uses.shared != nullptr},
       config.state_folder + "/copied_functions.json");
@@ -247,7 +247,7 @@ void NodeCluster::copy_volumes(const Dependencies& uses) {
               return done(
                   Error{ErrorCode::kUnavailable, "node '" + node.home() + "' does not answer"});
             }
-            node.ask(node.home(), std::move(target), kVolumeTimeout, std::move(done));
+            node.ask(node.home(), {std::move(target)}, kVolumeTimeout, std::move(done));
           },
       .keeps_here = [&node] { return node.home() == node.self(); }});
   volumes_->copies().set_source(peer_volumes_.get());

@@ -72,7 +72,7 @@ void NodeImages::connect(cluster::ClusterNode& node, const AccessService& access
         .keeper = [other] { return other; },
         .ask =
             [&node, other](std::string target, auto done) {
-              node.ask(other, std::move(target), kPartTimeout, std::move(done));
+              node.ask(other, {std::move(target)}, kPartTimeout, std::move(done));
             },
         .place = [](const VolumeName& copy) { return "/v1/cluster/images/" + copy.name; }});
   };

@@ -223,6 +223,28 @@ TEST_F(NodeImagesTest, OneThatNeverFitsTheDiskTakesNoRoomFromAnother) {
   EXPECT_EQ(told_["b/srv/app"], "OK");
 }
 
+TEST_F(NodeImagesTest, OneThatLacksRoomIsTriedAgainOnceAnUnpackedCopyIsRemoved) {
+  constexpr uint64_t kTebibyte = uint64_t{1} << 40;
+  open(Bytes(4096 * kTebibyte));
+  other_.contents = {{name_of('a'), "x"}, {name_of('b'), "y"}};
+  other_.said_sizes[name_of('b')] = Bytes(1024 * kTebibyte);
+  ask_for('a');
+  ASSERT_TRUE(tell_until([this] { return is_being_unpacked(1); }));
+  ask_for('b');
+  ASSERT_TRUE(run_until([this] { return other_.asked.size() == 1; }));
+  tell_next();  // the list
+  run_a_while();
+  ASSERT_TRUE(told_.empty()) << "the copy that is unpacked will make room";
+  ASSERT_TRUE(other_.asked.empty());
+  end_pull(1);
+  ASSERT_TRUE(run_until([this] { return other_.asked.size() == 1; })) << "its list again";
+  EXPECT_FALSE(is_copied('a'));
+  // Now nothing makes room any more.
+  EXPECT_TRUE(tell_until([this] { return told_.size() == 2; }));
+  EXPECT_EQ(told_["a/srv/app"], "OK");
+  EXPECT_EQ(told_["b/srv/app"], "RESOURCE_EXHAUSTED");
+}
+
 TEST_F(NodeImagesTest, WhatCameInPartMakesWayForWhatIsNeeded) {
   open(Bytes::mib(6));
   other_.contents = {{name_of('a'), std::string(Bytes::mib(5).count, 'x')},

@@ -91,9 +91,9 @@ Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOpti
     if (options.rates.size() != functions.size()) {
       return invalid("a --trace is expected, or as many --rate as --pipeline");
     }
-    SeededRandom random(options.seed);
+    SeededRandom random(options.read.seed);
     for (size_t i = 0; i < functions.size(); ++i) {
-      const double rate = options.rates[i] * options.rate_scale;
+      const double rate = options.rates[i] * options.read.rate_scale;
       if (!(rate > 0) || rate > 10'000) return invalid("a --rate is above 0 and at most 10000");
       for (double at_s = 0;;) {
         at_s -= std::log(1 - random.uniform()) / rate;
@@ -105,9 +105,7 @@ Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOpti
     return arrivals;
   }
   if (!options.rates.empty()) return invalid("either --trace or --rate");
-  workload::TraceOptions trace_options;
-  trace_options.rate_scale = options.rate_scale;
-  trace_options.seed = options.seed;
+  workload::TraceOptions trace_options = options.read;
   for (const Named& one : functions) {
     if (!one.name.empty()) trace_options.only.push_back(one.name);
     if (one.name.empty() && functions.size() > 1) {
@@ -218,14 +216,14 @@ Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& con
     return invalid("each --pipeline needs its --profile, in the same order, or none has one");
   }
   if (options.gpus < 1 || options.gpus > 16) return invalid("--gpus is 1 to 16");
-  if (!(options.rate_scale > 0)) return invalid("--rate-scale is above 0");
+  if (!(options.read.rate_scale > 0)) return invalid("--rate-scale is above 0");
   if (!(options.change_minutes > 0)) return invalid("--change-minutes is above 0");
   ASSIGN_OR_RETURN(const mig::MigFamily* family, cli::parse_family(options.family));
   slice_simulator::AdviceOptions advice_options;
   advice_options.layouts = layouts_of(*family);
   advice_options.gpus = options.gpus;
   advice_options.policy = options.policy;
-  advice_options.seed = options.seed;
+  advice_options.seed = options.read.seed;
   advice_options.change_takes = from_seconds(60 * options.change_minutes);
   std::vector<Named> functions;
   for (size_t i = 0; i < options.pipelines.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "core/base/result.h"
 #include "edge/cli/console.h"
+#include "sim/workload/trace_reader.h"
 
 namespace lambent {
 
@@ -15,15 +16,14 @@ struct SlicesAdviseOptions {
   std::vector<std::string> pipelines;
   std::vector<std::string> profiles;
   std::string trace;
+  workload::TraceOptions read;
   // Without a trace: so many requests a second of each function for a minute.
   std::vector<double> rates;
-  double rate_scale = 1;
   std::string family = "a100-80gb";
   unsigned gpus = 1;
   unsigned shown = 8;
   double change_minutes = 5;
   std::string policy = "slo";
-  uint64_t seed = 1;
 };
 
 Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& console);

@@ -1,5 +1,5 @@
 // The flags that say which part of a trace counts, and what its columns are. Used by
-// `lambent simulate`, `lambent sweep` and `lambent replay`, so that all know the same.
+// `lambent simulate`, `sweep`, `replay` and `slices advise`, so that all know the same.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -294,7 +294,7 @@ class SandboxFlags {
         ->capture_default_str();
     app.add_option("--zygotes", config.zygotes,
                    "most processes that have imported packages and are forked into sandboxes of "
-                   "Python functions; 0: each sandbox starts its own Python")
+                   "Python functions and models; 0: each sandbox starts its own program")
         ->check(CLI::Range(0, 256))
         ->capture_default_str();
     app.add_option_function<std::string>(

@@ -91,6 +91,10 @@ TEST(WorkerConfig, TakesEveryGroupOfFlags) {
                                         "5",
                                         "--drain",
                                         "0",
+                                        "--request-head-timeout",
+                                        "5",
+                                        "--request-body-timeout",
+                                        "90",
                                         "--journal",
                                         "j",
                                         "--journal-size",
@@ -129,6 +133,8 @@ TEST(WorkerConfig, TakesEveryGroupOfFlags) {
   EXPECT_FALSE(config.near_gpu);
   EXPECT_EQ(config.keep_alive, seconds(5));
   EXPECT_EQ(config.drain_time, Duration());
+  EXPECT_EQ(config.listen.head_timeout, seconds(5));
+  EXPECT_EQ(config.listen.body_timeout, seconds(90));
   EXPECT_EQ(config.journal_size, Bytes::mib(7));
   EXPECT_EQ(config.object_memory, Bytes::mib(2));
   EXPECT_EQ(config.object_disk, Bytes(0));

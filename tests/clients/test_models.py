@@ -72,6 +72,22 @@ class ModelsTest(ModelWorkerTest):
         self.assertEqual((answer.status, "outputs" in json.loads(answer.read())), (200, True))
         self.worker.wait_for(lambda: not states(), what="the model to leave memory")
 
+    def test_a_model_that_starts_again_is_forked_from_a_process_that_has_the_library(self):
+        def forked():
+            return sum(float(line.split()[-1]) for line in self.worker.metrics().splitlines() if line.startswith("lambent_sandboxes_forked_total"))
+        values = np.ones((2, 4), dtype=np.float32)
+        client = self.client()
+        first = client.infer("scores", [self.input_of(values)]).as_numpy("scores")
+        self.worker.wait_for(lambda: '"zygote_ready"' in self.worker.log() or '"zygote_failed"' in self.worker.log(), what="a zygote")
+        self.assertNotIn('"zygote_failed"', self.worker.log())
+        client.unload_model("scores")
+        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
+        before = forked()
+        np.testing.assert_array_equal(client.infer("scores", [self.input_of(values)]).as_numpy("scores"), first)
+        self.assertEqual(forked(), before + 1)
+        # What it says at its start comes into its own log.
+        self.assertIn("model scores: x FP32[-1,4]", self.worker.request("GET", "/v1/functions/scores/log").body.decode())
+
     def test_answers_are_those_of_onnxruntime_itself(self):
         client, values = self.client(), np.random.default_rng(1).random((5, 4), dtype=np.float32)
         session = onnxruntime.InferenceSession(str(self.folder / "scores.onnx"))

@@ -1,12 +1,14 @@
 // What nodes and agents send each other: a list of members, a node's report, copies of functions
-// and aliases, lists of volumes and of their files, parts of logs, and the header that says whose
-// request a node forwards. Each becomes a value within its limits, or an error.
+// and aliases, lists of volumes and of their files, parts of logs, what functions did, and the
+// header that says whose request a node forwards. Each becomes a value within its limits, or an
+// error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "edge/frontend/activity_merge.h"
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/cluster_frontend.h"
 #include "edge/frontend/log_merge.h"
@@ -14,6 +16,29 @@
 #include "node/cluster/member_table.h"
 #include "node/cluster/node_credentials.h"
 #include "node/cluster/node_report.h"
+
+namespace lambent::frontend {
+namespace {
+
+// Lists of what functions do and did, as one.
+void merge_activity(const nlohmann::json& body) {
+  const std::vector<NodeAnswer> answers = {{"a", body}, {"b", body}};
+  const auto page = merge_ended(answers, {}, 5);
+  if (page["invocations"].size() > 5) abort();
+  if (page.contains("next") && !NodeCursor::parse(page["next"].get<std::string>()).ok()) abort();
+  if (merge_live(answers, 5)["invocations"].size() > 5) abort();
+  (void)last_ended(answers);
+  (void)ended_rows(body);
+  (void)began_again(body, 7);
+  FunctionFigures figures = read_figures(body);
+  add_figures(read_figures(body), figures);
+  FiguresPage own{.rows = {figures}, .next = ""};
+  if (merge_functions(own, answers).rows.size() > 1) abort();
+  (void)merge_function_status({{"functions", {{{"name", "f"}}}}}, answers);
+}
+
+}  // namespace
+}  // namespace lambent::frontend
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;
@@ -27,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!cluster::parse_report(cluster::to_json(*report)).ok()) abort();
   }
   const nlohmann::json copy = nlohmann::json::parse(text, nullptr, false);
+  frontend::merge_activity(copy);
   (void)frontend::read_copy(copy, kDefaultTenant).ok();
   if (const auto alias = frontend::read_alias_copy(copy, kDefaultTenant); alias.ok()) {
     const auto again = frontend::read_alias_copy(frontend::copy_of(*alias), kDefaultTenant);
@@ -50,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto merged = frontend::merge_logs({*part, *again}, {}, {});
     if (merged.lines.size() > 2 * part->chunk.text.size()) abort();
   }
-  if (const auto cursor = frontend::LogCursor::parse(text); cursor.ok()) {
-    if (!frontend::LogCursor::parse(cursor->text()).ok()) abort();
+  if (const auto cursor = frontend::NodeCursor::parse(text); cursor.ok()) {
+    if (!frontend::NodeCursor::parse(cursor->text()).ok()) abort();
   }
   const auto credentials = *cluster::NodeCredentials::make("a", std::string(40, 'k'));
   http::Request request;

@@ -231,7 +231,8 @@ class Worker:
         return self.request("DELETE", f"/2015-03-31/functions/{name}")
 
     def sandboxes(self):
-        return self.request("GET", "/v1/sandboxes").json["sandboxes"]
+        """Of a node of a cluster its own."""
+        return self.request("GET", "/v1/sandboxes", headers={"X-Lambent-Only-Here": "true"}).json["sandboxes"]
 
     def sandbox_ids(self, function):
         return {each["id"] for each in self.sandboxes() if each["function"] == function}

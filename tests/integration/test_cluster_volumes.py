@@ -330,6 +330,30 @@ class Layers(VolumesOfACluster):
         self.assertEqual(cluster["b"].invoke("runs").json, "it ran\n")
         self.assertEqual(cluster.owner("runs"), "b")
 
+    def test_layers_that_were_published_before_the_cluster_come_to_all_nodes_too(self):
+        cluster = Cluster(self, "ab")
+        flags = cluster["a"].flags
+        cluster["a"].stop()
+        cluster["a"].flags = ()  # no node of a cluster
+        cluster["a"].start()
+        self.assertEqual(layers.publish(cluster["a"], "words", {"python/words.py": "WORD = 'old'"})["Version"], 1)
+        body = {"Content": {"ZipFile": base64.b64encode(zip_with_program()).decode()}}
+        cluster["a"].request("POST", "/2018-10-31/layers/tools/versions", json.dumps(body))
+        cluster["a"].stop()
+        cluster["a"].flags = flags
+        cluster["a"].start()
+        cluster.wait_until_up()
+        cluster["b"].create_python("layered", "import subprocess, words\ndef handler(event, context):\n"
+                                   "  return [words.WORD, subprocess.check_output(['/opt/bin/alias'], text=True)]",
+                                   tags={"lambent:layers": "words:1,tools:1"})
+        self.known_at(cluster, "b")
+        self.drain(cluster, "a")
+        # They are packed when the function is deployed, which may take a moment.
+        cluster.wait_for(lambda: status_of(cluster["b"].invoke, "layered") == 200)
+        self.assertEqual(cluster["b"].invoke("layered").json, ["old", "it ran\n"])
+        self.assertEqual(cluster.owner("layered"), "b")
+        self.assertEqual(self.composed(cluster, "b"), self.composed(cluster, "a"))
+
     def test_composed_layers_give_way_unless_a_sandbox_has_them(self):
         cluster = Cluster(self, names="ab", flags=("--volume-copies", "12M"))
         cluster.wait_until_up()

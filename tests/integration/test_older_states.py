@@ -50,7 +50,7 @@ class OlderState(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.state.folder, ignore_errors=True)
 
     def serve(self):
-        self.worker = Worker("--journal", str(self.state.journal), gpu="none", folder=self.state.folder)
+        self.worker = Worker("--journal", str(self.state.journal), "--drain", "1", gpu="none", folder=self.state.folder)
         self.addCleanup(self.worker.close)
         return self.worker
 
@@ -135,7 +135,7 @@ class NewerState(unittest.TestCase):
         self.assertEqual(self.state.one("SELECT count(*) FROM functions"), 4)
 
     def test_a_worker_does_not_give_way_to_a_program_that_is_older_than_its_state(self):
-        worker = Worker(gpu="none", folder=self.state.folder)
+        worker = Worker("--drain", "1", gpu="none", folder=self.state.folder)
         self.addCleanup(worker.close)
         self.state.run_sql("INSERT INTO schema_version VALUES (1000)")  # as if this were the newer one
         worker.process.send_signal(signal.SIGUSR2)

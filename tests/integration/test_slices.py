@@ -59,6 +59,12 @@ class SlicesTest(unittest.TestCase):
         self.assertNotEqual(layouts[0]["gpus"], [["1g.10gb"] * 7])
         self.assertGreater(layouts[0]["within_slo"], 0.8)
         self.assertIn("MOST LOAD", self.run_cli(*given, "--rate", 10, "--shown", 1).stdout)
+        table = self.folder / "requests.csv"
+        table.write_text("submitted,fn\n" + "".join(f"{0.1 * number:.1f},app\n" for number in range(50)))
+        traced = [*given, "--trace", table]
+        self.run_cli(*traced, expect=INVALID)
+        as_columns = ("--column", "time=submitted:s", "--column", "function=fn", "--json")
+        self.assertGreater(json.loads(self.run_cli(*traced, *as_columns).stdout)["whole"]["layouts"][0]["within_slo"], 0)
         self.run_cli(*given, expect=INVALID)
         self.run_cli(*given, "--trace", self.folder / "none.csv", expect=NOT_FOUND)
         self.run_cli(*given, "--rate", 10, "--family", "v100", expect=INVALID)

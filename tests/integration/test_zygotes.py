@@ -59,7 +59,9 @@ class ZygotesTest(unittest.TestCase):
         files = {"app.py": code}
         if requirements is not None:
             files[".lambent/python.json"] = json.dumps({"requirements": requirements, "preload": list(preload)})
-        return self.worker.create(name, make_zip(files), **more)
+        created = self.worker.create(name, make_zip(files), **more)
+        self.worker.wait_for(lambda: self.worker.request("GET", f"/2015-03-31/functions/{name}/configuration").json["State"] != "Pending", what="its packages")
+        return created
 
     def metric(self, name):
         return sum(float(line.split()[-1]) for line in self.worker.metrics().splitlines() if line.startswith(name))

@@ -132,7 +132,8 @@ class Builder:
         def bundle(files, output):
             # For kernels that come by PTX: the names of Thrust's say what they were made for.
             by_ptx = [f"--nvcc={flag}" for flag in ("-std=c++17", f"-arch={self.architecture}", *program.nvcc_flags)]
-            return self._run([self.bundle, "host", *files, "-o", output, "--toolkit-headers", self.toolkit / "include", *by_ptx, *program.flags],
+            return self._run([self.bundle, "host", *files, "-o", output, "--toolkit-headers", self.toolkit / "include", *by_ptx,
+                              *program.bundle_flags, *program.flags],
                              built.folder, log)
 
         def make():
@@ -156,7 +157,7 @@ class Builder:
                 if again is not None and "no kernels for the host" not in again:
                     return said
             return None
-        said = self._cached((self.tools, program.flags, program.kernel_files(), program.images), built.folder / "kernels.made", make)
+        said = self._cached((self.tools, program.flags, program.bundle_flags, program.kernel_files(), program.images), built.folder / "kernels.made", make)
         apart = sorted(built.folder.glob("apart*.kernels.so"))
         if said is None and apart:
             built.notes.append("its files compiled apart")

@@ -25,6 +25,7 @@ class Program:
     kernels: list = None          # those with kernels; None: the .cu among the sources
     flags: list = dataclasses.field(default_factory=list)        # of both compilers: -I, -D
     nvcc_flags: list = dataclasses.field(default_factory=list)   # of nvcc alone
+    bundle_flags: list = dataclasses.field(default_factory=list)  # of lambent-bundle alone
     images: dict = dataclasses.field(default_factory=dict)       # file that is loaded -> the .cu it is made of
     arguments: list = dataclasses.field(default_factory=list)
     stdin: str = ""

@@ -19,7 +19,10 @@ fi
 large=()
 [ -z "${LAMBENT_WHOLE_TESTS:-}" ] || large=(tests/clients/ray-requirements.txt tests/clients/moto-requirements.txt tests/clients/numba-requirements.txt)
 clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${large[@]+"${large[@]}"})
-[ ${#choice[@]} -gt 0 ] || clients+=(tests/browser/requirements.txt)
+# Where there is a Chromium the dashboard's tests run too.
+if [ ${#choice[@]} -eq 0 ] || command -v chromium chromium-browser google-chrome >/dev/null; then
+  clients+=(tests/browser/requirements.txt)
+fi
 if has_nvcc; then
   python_packages "${clients[@]}"
 elif python_packages "${clients[@]}" tests/programs/requirements.txt; then

@@ -18,9 +18,14 @@ class LatencyHistogram {
   static constexpr size_t kBuckets = 97;
   static constexpr Duration kFirstBound = std::chrono::microseconds(64);
 
-  void add(Duration latency) {
+  void add(Duration latency, uint32_t count = 1) {
     uint32_t& bucket = buckets_[bucket_of(latency)];
-    if (bucket != UINT32_MAX) ++bucket;
+    bucket += std::min(count, UINT32_MAX - bucket);
+  }
+  void add(const LatencyHistogram& other) {
+    for (size_t i = 0; i < kBuckets; ++i) {
+      buckets_[i] += std::min(other.buckets_[i], UINT32_MAX - buckets_[i]);
+    }
   }
 
   uint64_t count() const {

@@ -185,6 +185,8 @@ constexpr size_t kHttpConnections = 4'096;
 constexpr Bytes kHttpHeaders = Bytes::kib(64);
 constexpr Duration kHttpHeaderTimeout = seconds(10);
 constexpr Duration kHttpBodyTimeout = seconds(60);
+// What a second of a body that is kept brings at least, beyond that time.
+constexpr Bytes kHttpBodyRate = Bytes::kib(64);
 constexpr Duration kHttpIdleTimeout = seconds(75);
 // The Runtime API may carry an X-Ray cause of up to 1 MiB in a header.
 constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);

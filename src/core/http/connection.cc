@@ -31,7 +31,7 @@ Connection::Connection(ConnectionContext& context, std::unique_ptr<Stream> strea
   if (stream_->is_ready()) {
     set_deadline(Waiting::kIdle, context_.options.idle_timeout);
   } else {
-    set_deadline(Waiting::kHandshake, context_.options.header_timeout);
+    set_deadline(Waiting::kHandshake, context_.options.handshake_timeout);
   }
 }
 
@@ -70,7 +70,7 @@ OwnedFd Connection::copy_to_hand_over() const {
 }
 
 Instant Connection::idle_since() const {
-  if (waiting_ == Waiting::kHandshake) return deadline_ - context_.options.header_timeout;
+  if (waiting_ == Waiting::kHandshake) return deadline_ - context_.options.handshake_timeout;
   const bool idle = phase_ == Phase::kReading && waiting_ == Waiting::kIdle &&
                     parser_.status() == RequestParser::Status::kIdle && outbox_.empty();
   return idle ? deadline_ - context_.options.idle_timeout : kNever;
@@ -251,7 +251,9 @@ void Connection::wait_for_more_input() {
         fail(503, "too many unfinished request bodies at once");
         return;
       }
-      if (waiting_ != Waiting::kBody) set_deadline(Waiting::kBody, context_.options.body_timeout);
+      if (waiting_ != Waiting::kBody) body_began_ = context_.loop.now();
+      set_deadline(Waiting::kBody, context_.options.time_for_body(parser_.request().body.size()) -
+                                       (context_.loop.now() - body_began_));
       if (parser_.take_expects_continue()) write("HTTP/1.1 100 Continue\r\n\r\n", {});
       break;
     default:
@@ -383,7 +385,7 @@ void Connection::write(std::string head, std::string body, std::shared_ptr<const
   if (sent < head.size()) outbox_.push_back({std::move(head), nullptr});
   if (!body.empty()) outbox_.push_back({std::move(body), std::move(lease)});
   watch_for(watching_reads_, true);
-  if (waiting_ != Waiting::kWrite) set_deadline(Waiting::kWrite, context_.options.body_timeout);
+  if (waiting_ != Waiting::kWrite) set_deadline(Waiting::kWrite, context_.options.stream_timeout);
 }
 
 void Connection::flush() {
@@ -400,7 +402,7 @@ void Connection::flush() {
       if (written.kind == Transfer::Kind::kFailed) close(true);
       return;
     }
-    set_deadline(Waiting::kWrite, context_.options.body_timeout);
+    set_deadline(Waiting::kWrite, context_.options.stream_timeout);
     size_t left = written.bytes;
     unsent_ -= left;
     while (left > 0) {
@@ -438,7 +440,7 @@ void Connection::linger() {
   end_is_unsent_ = !stream_->finish_sending();
   pending_input_.clear();
   watch_for(true, end_is_unsent_);
-  set_deadline(Waiting::kLinger, context_.options.header_timeout);
+  set_deadline(Waiting::kLinger, context_.options.linger_timeout);
 }
 
 void Connection::drop(size_t bytes) {

@@ -139,6 +139,7 @@ class Connection {
 
   Waiting waiting_ = Waiting::kNothing;
   Instant deadline_ = kNever;
+  Instant body_began_{};        // of a request whose body is kept
   Instant timer_due_ = kNever;  // never before deadline_ is over; kNever if no timer is armed
   loop::TimerId timer_;
   loop::TimerId soon_;

@@ -67,7 +67,8 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   bool streams = false;
   bool receiving = false;
   bool held = false;
-  Instant whole_by = kNever;     // the body
+  Instant kept_since = kNever;   // the body, by those who need it whole
+  size_t received = 0;           // of it
   bool switched = false;         // to another protocol
   std::string head_text;         // of the answer, until it leaves with what comes first
   std::optional<uint64_t> left;  // of an answer whose size was told

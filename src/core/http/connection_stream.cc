@@ -65,15 +65,15 @@ void Connection::Exchange::hold(bool holds) {
 
 void Connection::Exchange::expect_whole(bool expects) {
   if (connection == nullptr) return;
-  whole_by = expects ? connection->context_.loop.now() + connection->context_.options.body_timeout
-                     : kNever;
+  kept_since = expects ? connection->context_.loop.now() : kNever;
   if (connection->waiting_ == Waiting::kBody) connection->set_deadline(Waiting::kBody, wait());
 }
 
 Duration Connection::Exchange::wait() const {
   const Duration progress = connection->context_.options.stream_timeout;
-  if (whole_by == kNever) return progress;
-  return std::min(progress, whole_by - connection->context_.loop.now());
+  if (kept_since == kNever) return progress;
+  const Duration all = connection->context_.options.time_for_body(received);
+  return std::min(progress, kept_since + all - connection->context_.loop.now());
 }
 
 void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {
@@ -190,6 +190,7 @@ void Connection::give_to_stream(std::string_view data) {
   // The sink may end the exchange, and with it this connection.
   const std::shared_ptr<Exchange> exchange = exchange_;
   if (exchange->switched) return exchange->sink.on_bytes(data);
+  exchange->received += data.size();
   parser_.request().body.clear();
   const RequestParser::Status status = parser_.feed(data);
   if (status == RequestParser::Status::kFailed) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
@@ -70,9 +71,16 @@ class ForwardService {
     bool answers = true;  // or may: it is not known to be lost
   };
   virtual std::vector<Peer> peers() const = 0;
-  // Asks another node for what nodes tell each other, below /v1/cluster. `done` comes once, in this
-  // turn or a later one. UNAVAILABLE.
-  virtual void ask(const std::string& node, std::string target, Duration timeout,
+  // What another node is asked for: what nodes tell each other, below /v1/cluster, or as a tenant
+  // what a client of it who may do all would ask for.
+  struct Question {
+    std::string target;
+    std::string tenant = "default";  // its name
+    bool only_here = false;          // what that node has itself
+    std::string method = "GET";
+  };
+  // `done` comes once, in this turn or a later one. UNAVAILABLE.
+  virtual void ask(const std::string& node, Question question, Duration timeout,
                    std::function<void(Result<Response>)> done) = 0;
 
  protected:
@@ -81,5 +89,8 @@ class ForwardService {
 
 // In the answer to a forwarded request that did nothing: this node does not have the function.
 constexpr std::string_view kNotHere = "X-Lambent-Not-Here";
+
+// "true" in a request that is for what the node has which is asked, whatever others have.
+constexpr std::string_view kOnlyHere = "X-Lambent-Only-Here";
 
 }  // namespace lambent::http

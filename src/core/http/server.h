@@ -60,16 +60,23 @@ struct ServerOptions {
   bool idle_ones_make_room = true;
   Bytes max_headers = limits::kHttpHeaders;
   // Larger bodies are answered 413, without being read. What a client sends after its last answer
-  // is dropped for header_timeout, and for so many bytes: twice this of one connection, four times
+  // is dropped for linger_timeout, and for so many bytes: twice this of one connection, four times
   // of all together; then the connection is closed.
   Bytes max_body = Bytes::mib(80);
   // What all connections together hold of bodies that are still arriving; the one that goes beyond
   // is answered 503. At least max_body.
   Bytes max_unfinished_bodies = Bytes::mib(512);
   Duration header_timeout = limits::kHttpHeaderTimeout;
+  // Of a body that is kept, and a second more for each limits::kHttpBodyRate of it that came: a
+  // slow client that goes on is waited for, one that sends a byte a minute is not.
   Duration body_timeout = limits::kHttpBodyTimeout;
-  // Without any progress of a body that streams and is wanted.
+  Duration time_for_body(size_t received) const {
+    return body_timeout + seconds(static_cast<int64_t>(received / limits::kHttpBodyRate.count));
+  }
+  // Without any progress: of a body that streams and is wanted, and of an answer.
   Duration stream_timeout = limits::kHttpBodyTimeout;
+  Duration handshake_timeout = limits::kHttpHeaderTimeout;
+  Duration linger_timeout = limits::kHttpHeaderTimeout;
   Duration idle_timeout = limits::kHttpIdleTimeout;
   // A client that only closed its sending side still gets its answer; over TCP it cannot be told
   // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the

@@ -201,6 +201,24 @@ TEST_F(ServerTest, SlowHeadersAre408HoweverTheyTrickle) {
   EXPECT_EQ(server->connection_count(), 0u) << "it does not linger for ever";
 }
 
+TEST_F(ServerTest, ABodyThatComesSteadilyIsWaitedFor) {
+  start_echo({.body_timeout = seconds(30)});
+  RawClient client = connect();
+  const std::string piece(Bytes::kib(64).count, 'x');
+  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(60 * piece.size()) +
+              "\r\n\r\n");
+  turn();
+  for (size_t sent = 0; sent < 60; ++sent) {
+    clock.advance(seconds(1));
+    for (size_t at = 0; at < piece.size(); at += 4096) {
+      client.send(piece.substr(at, 4096));
+      turn();
+    }
+  }
+  wait_for(client, "\r\n\r\n");
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(ServerTest, ASlowBodyIs408) {
   start_echo();
   RawClient client = connect();

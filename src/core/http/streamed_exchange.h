@@ -29,9 +29,9 @@ class StreamedExchange {
   virtual void receive(Sink sink) = 0;
   // While held, nothing is read from the client.
   virtual void hold(bool held) = 0;
-  // From true until false, the body is to end within ServerOptions::body_timeout, as that of a
+  // From true until false, the body is to end within ServerOptions::time_for_body(), as that of a
   // request which does not stream: for those who keep what comes. Later it is answered 408.
-  virtual void expect_whole(bool /*expects*/) {}
+  virtual void expect_whole(bool expects) = 0;
 
   // Instead of Responder::send(): the answer's head, then send_bytes(), then finish(). The head
   // leaves with what comes next, which may be no bytes. With a size the client is told it, and gets

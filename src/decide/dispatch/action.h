@@ -136,7 +136,8 @@ struct CompleteInvocation {
   StartClass start = StartClass::kWarm;
   Phases phases;
   DeviceId device;
-  // What held it back once it was the first of its function's queue; kNone if nothing did.
+  // What it waited for longest in one stretch; kNone if it did not wait. In journals of before
+  // state version 23: what it waited for last.
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
 
   static constexpr std::string_view kName = "complete invocation";

@@ -165,13 +165,13 @@ void Admission::give_up(InvocationSlot slot) {
   char text[96];
   std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
                 to_seconds(log_.now() - invocation.submitted),
-                std::string(name_of(invocation.wait_reason)).c_str());
+                std::string(name_of(invocation.wait.told(log_.now()))).c_str());
   reject(slot, {ErrorCode::kDeadlineExceeded, text});
 }
 
 void Admission::reject(InvocationSlot slot, Error error, Duration retry_after,
                        std::string_view error_type) {
-  queues_.leave(slot);
+  queues_.leave(slot, log_.now());
   control_.left(queues_[slot].function);
   const PendingInvocation& invocation = queues_[slot];
   tell_policy(invocation.function);
@@ -182,7 +182,7 @@ void Admission::reject(InvocationSlot slot, Error error, Duration retry_after,
                               .retry_after = retry_after,
                               .error_type = std::string(error_type),
                               .phases = {.queue = log_.now() - invocation.submitted},
-                              .wait_reason = invocation.wait_reason});
+                              .wait_reason = invocation.wait.told(log_.now())});
   queues_.remove(slot);
 }
 

@@ -32,7 +32,11 @@ namespace lambent::dispatch {
 // share, and 21 those that are on several devices, in the same way. 22 added sandboxes on devices
 // that the program before left, for which the state is as it was, and to the header whether Density
 // weighs what waits, and what it counts for that; where it does not, the state is that of before.
-constexpr uint32_t kStateVersion = 22;
+// 23 added what each invocation waited for longest, and what weighs_returns of Density counts, and
+// both to the header; in journals of before it does not, outcomes name the last reason of a wait,
+// and the state is as it was.
+constexpr uint32_t kStateVersion = 23;
+constexpr uint32_t kVersionOfLongestWaits = 23;
 constexpr uint32_t kVersionOfWeighedQueues = 22;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;

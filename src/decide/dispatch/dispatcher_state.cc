@@ -45,8 +45,9 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
   relieve_gpus();
   ahead.look();
   instances.note_later_changes();
-  if (queues.has_new_heads()) note_wait_reasons();
+  if (queues.has_new_heads()) note_wait_reasons(false);
   arm_timer();
+  if (options.tells_longest_wait) note_wait_reasons(true);
   log.end();
 }
 
@@ -92,11 +93,14 @@ void Dispatcher::State::relieve_gpus() {
 }
 
 // Gives each invocation that has become the first of its queue, and was not dispatched at once, the
-// reason why it waits.
-void Dispatcher::State::note_wait_reasons() {
-  queues.note_wait_reasons([&](FunctionId function) {
+// reason why it waits; or one that has been the first for longer, now and then. That is after the
+// timer was armed, for to ask decides nothing then.
+void Dispatcher::State::note_wait_reasons(bool of_standing_heads) {
+  const auto reason_of = [&](FunctionId function) {
     return admission.draining() ? scheduling::WaitReason::kDraining : why_waiting(function);
-  });
+  };
+  if (of_standing_heads) return queues.look_at_a_head(log.now(), reason_of);
+  queues.note_wait_reasons(log.now(), reason_of);
 }
 
 // Of the first in the flow's queue.

@@ -85,7 +85,7 @@ struct Dispatcher::State {
   void decide(DevicePool& pool);
   void send_to_host();
   void relieve_gpus();
-  void note_wait_reasons();
+  void note_wait_reasons(bool of_standing_heads);
   void arm_timer();
   std::optional<Duration> most_left(scheduling::SandboxSlot slot, Instant now) const;
   bool each_sandbox_has_its_own_invocations();

@@ -16,7 +16,9 @@ std::optional<Explanation> Dispatcher::State::explain(InvocationId id, Instant n
   Explanation explanation{.state = invocation.state,
                           .function = invocation.function,
                           .waited = invocation.dispatched - invocation.submitted,
-                          .reason = invocation.wait_reason,
+                          .reason = invocation.state == InvocationState::kQueued
+                                        ? invocation.wait.reason()
+                                        : invocation.wait.told(now),
                           .host_reason = invocation.host_reason,
                           .expected_with_gpu = invocation.expected_with_gpu,
                           .expected_with_host = invocation.expected_with_host};

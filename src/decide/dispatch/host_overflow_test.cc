@@ -89,7 +89,7 @@ TEST_F(OverflowOfOne, ExpectsTheEndOfARunUntilItLeaves) {
   flow().execution = scheduling::RunningMean(seconds(4), 10);
   flow().cold_start = scheduling::RunningMean(seconds(3), 10);
   const InvocationSlot slot = parts_.submit(1, kF);
-  parts_.queues.leave(slot);
+  parts_.queues.leave(slot, Instant(seconds(10)));
   ++flow().in_flight;
   overflow().dispatched_to_gpu(slot, true, Instant(seconds(10)));
   EXPECT_EQ(parts_.queues[slot].expected_end, Instant(seconds(14)));

@@ -11,9 +11,9 @@
 #include "core/base/state_archive.h"
 #include "core/base/time.h"
 #include "core/domain/invocation.h"
+#include "decide/dispatch/wait_record.h"
 #include "decide/scheduling/fleet.h"
 #include "decide/scheduling/hybrid.h"
-#include "decide/scheduling/wait_reason.h"
 
 namespace lambent::dispatch {
 
@@ -33,7 +33,7 @@ struct PendingInvocation {
   StartClass start = StartClass::kWarm;
   unsigned failed_starts = 0;
   unsigned restarts = 0;
-  scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
+  WaitRecord wait;
   scheduling::SandboxSlot sandbox = scheduling::kNoSandbox;
   bool on_host = false;  // its sandbox is in the device pool of functions without GPU
   // It was taken out of the GPUs' queue to run there as a CPU variant: why, and how long it was
@@ -57,6 +57,10 @@ struct PendingInvocation {
   InvocationSlot earlier = kNoInvocation;
   InvocationSlot later = kNoInvocation;
 
+  void note_reason(scheduling::WaitReason reason, Instant now) {
+    wait.begin(reason, now);
+    wait.looked(submitted, now);
+  }
   // A client waits for its answer, or for that of the workflow which calls it: it has a bound of
   // time.
   bool has_client() const { return !asynchronous && !acknowledged; }
@@ -84,7 +88,8 @@ class InvocationTable {
   void put_back(FunctionId function, InvocationSlot slot);
   void unlink(InvocationSlot slot);
 
-  void archive(StateArchive& archive);
+  // `longest_waits`: with what each has waited for longest.
+  void archive(StateArchive& archive, bool longest_waits);
 
  private:
   struct Queue {
@@ -97,7 +102,7 @@ class InvocationTable {
   // Puts the slot, whose id is not there yet, among the buckets.
   void enter(InvocationSlot slot);
   void grow();
-  void archive_used(StateArchive& archive);
+  void archive_used(StateArchive& archive, bool longest_waits);
 
   std::vector<PendingInvocation> slots_;
   std::vector<InvocationSlot> free_;

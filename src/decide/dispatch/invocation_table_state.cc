@@ -5,7 +5,7 @@
 namespace lambent::dispatch {
 namespace {
 
-void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
+void archive_invocation(StateArchive& archive, PendingInvocation& invocation, bool longest_wait) {
   archive.field(invocation.id);
   archive.field(invocation.function);
   archive.choice(invocation.state, InvocationState::kRunning);
@@ -15,7 +15,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);
-  archive.choice(invocation.wait_reason, scheduling::kLastWaitReason);
+  invocation.wait.archive(archive, longest_wait);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);
   archive.choice(invocation.host_reason, scheduling::HostReason::kTenantQuota);
@@ -37,7 +37,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
 
 }  // namespace
 
-void InvocationTable::archive(StateArchive& archive) {
+void InvocationTable::archive(StateArchive& archive, bool longest_waits) {
   const size_t slots = archive.count(slots_.size());
   if (!archive.ok()) return;
   if (archive.reading()) {
@@ -46,7 +46,7 @@ void InvocationTable::archive(StateArchive& archive) {
     buckets_.clear();
   }
   archive.list(free_);
-  archive_used(archive);
+  archive_used(archive, longest_waits);
   archive.list(queues_, [&](Queue& queue) {
     archive.field(queue.front);
     archive.field(queue.back);
@@ -63,13 +63,13 @@ std::vector<bool> InvocationTable::free_slots() const {
   return is_free;
 }
 
-void InvocationTable::archive_used(StateArchive& archive) {
+void InvocationTable::archive_used(StateArchive& archive, bool longest_waits) {
   for (const InvocationSlot slot : free_) archive.expect(slot < slots_.size());
   if (!archive.ok()) return;
   const std::vector<bool> is_free = free_slots();
   for (InvocationSlot slot = 0; slot < slots_.size() && archive.ok(); ++slot) {
     if (is_free[slot]) continue;
-    archive_invocation(archive, slots_[slot]);
+    archive_invocation(archive, slots_[slot], longest_waits);
     if (!archive.reading()) continue;
     archive.expect(slots_[slot].later == kNoInvocation || slots_[slot].later < slots_.size());
     archive.expect(slots_[slot].earlier == kNoInvocation || slots_[slot].earlier < slots_.size());

@@ -32,6 +32,9 @@ struct DispatchOptions {
   // The same of functions that state no max_queue_time (overload_watch.h). A worker learns it;
   // comparisons of policies have no such bound. Journals have it apart from archive().
   Duration max_queue_time = scheduling::kNoQueueTime;
+  // Whether an outcome names what the invocation waited for longest; else what it waited for last,
+  // as in journals of before state version 23. Those have it apart from archive().
+  bool tells_longest_wait = true;
   // A synchronous invocation that waited this long for its turn is rejected.
   Duration longest_wait = seconds(300);
   // A sandbox must ask for work within this time after it was started, or within its function's

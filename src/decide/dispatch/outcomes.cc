@@ -134,7 +134,7 @@ void Outcomes::complete(InvocationSlot slot, Outcome outcome, std::optional<Erro
                               .start = invocation.start,
                               .phases = phases_of(invocation),
                               .device = invocation.device,
-                              .wait_reason = invocation.wait_reason});
+                              .wait_reason = invocation.wait.told(log_.now())});
   const FunctionId function = invocation.function;
   if (placements_.leave_to_others(slot)) {
     queues_.remove(slot);
@@ -262,11 +262,10 @@ void Outcomes::expire(InvocationSlot slot) {
   const PendingInvocation& invocation = queues_[slot];
   if (invocation.state == InvocationState::kStarting) {
     // It has a place, and the sandbox that is to leave it does not.
-    if (invocation.wait_reason == WaitReason::kNone) {
-      queues_[slot].wait_reason = placements_.waits_for_moves(invocation)
-                                      ? WaitReason::kMemoryMoving
-                                      : WaitReason::kNoSandbox;
-    }
+    queues_[slot].wait.begin_in_place(placements_.waits_for_moves(invocation)
+                                          ? WaitReason::kMemoryMoving
+                                          : WaitReason::kNoSandbox,
+                                      invocation.dispatched);
     const InvocationId id = invocation.id;
     placements_.drop_planned(pools_.of(invocation), [&](const Sandbox& one) {
       return one.has_invocation && one.invocation == slot;

@@ -40,6 +40,24 @@ TEST_F(PlacementsTest, StartASandboxAndRunTheInvocationInItOnceItIsReady) {
   EXPECT_EQ(parts_.log.counters().cold_starts, 1u);
 }
 
+TEST_F(PlacementsTest, CountAStartOfTheHostThatWasSlowAsTwiceWhatWasExpected) {
+  static constexpr FunctionId kOnHost{2};
+  parts_.add_function(kOnHost, Bytes(0));
+  const auto start_in = [this](uint64_t number, int begins, int ready) {
+    parts_.at(begins);
+    parts_.submit(number, kOnHost);
+    ASSERT_TRUE(parts_.dispatch(kOnHost));
+    const SandboxId sandbox = parts_.got<StartSandbox>().at(0).sandbox;
+    parts_.at(ready);
+    parts_.placements.sandbox_ready({sandbox});
+  };
+  start_in(1, 0, 2);
+  EXPECT_EQ(parts_.flow(kOnHost).cold_start.mean(), seconds(2)) << "nothing was expected";
+  start_in(2, 10, 50);
+  EXPECT_EQ(parts_.flow(kOnHost).cold_start.mean(), seconds(3));
+  EXPECT_EQ(parts_.flow(kOnHost).cold_start.samples(), 2u);
+}
+
 TEST_F(PlacementsTest, RunTheNextInvocationInTheSandboxOfTheFirst) {
   const SandboxId sandbox = parts_.run_one(1, kF);
   parts_.submit(2, kF);

@@ -40,8 +40,8 @@ InvocationSlot Queues::add(const InvocationSubmitted& event, Instant now) {
   invocation.within_run = event.within_run;
   invocation.arrival = ++arrivals_;
   invocation.submitted = now;
-  invocation.wait_reason =
-      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
+  invocation.wait = WaitRecord(options_.tells_longest_wait);
+  if (flow.pending > 0) invocation.wait.begin(scheduling::WaitReason::kOwnQueue, now);
   table_.push_back(event.function, slot);
   if (invocation.has_client()) deadlines_.put(slot, now + options_.longest_wait);
 
@@ -55,10 +55,11 @@ InvocationSlot Queues::add(const InvocationSubmitted& event, Instant now) {
   return slot;
 }
 
-void Queues::leave(InvocationSlot slot) {
+void Queues::leave(InvocationSlot slot, Instant now) {
   const FunctionId function = table_[slot].function;
   Flow& flow = flows_[function.value];
   table_.unlink(slot);
+  table_[slot].wait.end(now);
   --flow.pending;
   if (flow.pending == 0) flow.last_turn = kNever;
   if (flow.pending < scheduling::kCalm) flow.sheds = false;
@@ -88,6 +89,11 @@ void Queues::put_back(InvocationSlot slot, bool is_new_wait, Instant now) {
   // It took its turn for nothing: the next one's is not measured from there.
   flow.last_turn = kNever;
   const PendingInvocation& head = table_[front(invocation.function)];
+  // It, and the one that was the first until now, wait behind others of their function.
+  const InvocationSlot behind = front(invocation.function) == slot ? invocation.later : slot;
+  if (options_.tells_longest_wait && behind != kNoInvocation) {
+    table_[behind].wait.begin(scheduling::WaitReason::kOwnQueue, now);
+  }
   flow.oldest = head.arrival;
   flow.oldest_since = head.submitted;
   new_heads_.push_back(invocation.function);
@@ -126,10 +132,11 @@ void Queues::start_timeout(InvocationSlot slot, Instant now) {
 }
 
 void Queues::archive(StateArchive& archive) {
-  table_.archive(archive);
+  table_.archive(archive, options_.tells_longest_wait);
   archive.field(queued_);
   archive.field(queued_synchronous_);
   archive.field(arrivals_);
+  if (options_.tells_longest_wait) archive.field(looked_at_);
 }
 
 void Queues::archive_pending(StateArchive& archive, Processor processor) {

@@ -82,7 +82,7 @@ class Queues {
   // It waits from now on. Its id must be unknown.
   InvocationSlot add(const InvocationSubmitted& event, Instant now);
   // It waits no longer: it has a place, or gets its outcome.
-  void leave(InvocationSlot slot);
+  void leave(InvocationSlot slot, Instant now);
   // It lost its place, and waits again where it was in its queue. `is_new_wait`: as long as one
   // that was just submitted; else no longer than it might have waited for that place.
   void put_back(InvocationSlot slot, bool is_new_wait, Instant now);
@@ -115,12 +115,22 @@ class Queues {
   // now: `reason_of(function)`.
   bool has_new_heads() const { return !new_heads_.empty(); }
   template <typename ReasonOf>
-  void note_wait_reasons(ReasonOf reason_of) {
+  void note_wait_reasons(Instant now, ReasonOf reason_of) {
     for (const FunctionId function : new_heads_) {
       const InvocationSlot head = front(function);
-      if (head != kNoInvocation) table_[head].wait_reason = reason_of(function);
+      if (head != kNoInvocation) table_[head].note_reason(reason_of(function), now);
     }
     new_heads_.clear();
+  }
+  // The same of one that has been the first of a queue for GPUs for longer: each time another one,
+  // if it is time to look at it again.
+  template <typename ReasonOf>
+  void look_at_a_head(Instant now, ReasonOf reason_of) {
+    if (waiting_.empty()) return;
+    looked_at_ = waiting_.after(looked_at_);
+    const InvocationSlot head = front(looked_at_);
+    if (head == kNoInvocation || !table_[head].wait.is_time(now)) return;
+    table_[head].note_reason(reason_of(looked_at_), now);
   }
 
   // The parts of a snapshot, in their order; `flows` must have been restored before.
@@ -150,6 +160,7 @@ class Queues {
   scheduling::FlowSet waiting_on_host_;
   scheduling::FlowSet waiting_sharers_;
   std::vector<FunctionId> new_heads_;
+  FunctionId looked_at_;  // the last one whose first was looked at
   scheduling::Deadlines deadlines_;
 };
 

@@ -28,7 +28,7 @@ class QueuesTest : public testing::Test {
     queues_.add({id(number), function, asynchronous}, at(second));
     return *queues_.find(id(number));
   }
-  WaitReason reason(uint64_t number) { return queues_[*queues_.find(id(number))].wait_reason; }
+  WaitReason reason(uint64_t number) { return queues_[*queues_.find(id(number))].wait.reason(); }
 
   DispatchOptions options_;
   scheduling::Flows flows_;
@@ -50,7 +50,7 @@ TEST_F(QueuesTest, CountWhatWaitsByProcessorAndByClient) {
 TEST_F(QueuesTest, LeaveTheNextOneFirst) {
   const InvocationSlot first = add(1, kGpuFunction, 1);
   const InvocationSlot second = add(2, kGpuFunction, 2);
-  queues_.leave(first);
+  queues_.leave(first, at(2));
   EXPECT_EQ(queues_.front(kGpuFunction), second);
   EXPECT_EQ(flow(kGpuFunction).oldest_since, at(2));
   EXPECT_EQ(queues_.in_flight(), 1u);
@@ -62,7 +62,7 @@ TEST_F(QueuesTest, LeaveTheNextOneFirst) {
 TEST_F(QueuesTest, PutAnInvocationBackWhereItWas) {
   const InvocationSlot first = add(1, kGpuFunction, 1);
   add(2, kGpuFunction, 2);
-  queues_.leave(first);
+  queues_.leave(first, at(2));
   queues_.put_back(first, true, at(3));
   EXPECT_EQ(queues_.front(kGpuFunction), first);
   EXPECT_EQ(flow(kGpuFunction).oldest_since, at(1));
@@ -80,17 +80,17 @@ TEST_F(QueuesTest, EndTheWaitOfAClientAndNoOther) {
 
 TEST_F(QueuesTest, LengthenTheWaitOnlyOfOneThatBeganToStart) {
   const InvocationSlot slot = add(1, kGpuFunction, 1);
-  queues_.leave(slot);
+  queues_.leave(slot, at(2));
   queues_.put_back(slot, false, at(5));
   EXPECT_EQ(queues_.deadline_of(slot), at(11));
-  queues_.leave(slot);
+  queues_.leave(slot, at(2));
   queues_.put_back(slot, true, at(5));
   EXPECT_EQ(queues_.deadline_of(slot), at(15));
 }
 
 TEST_F(QueuesTest, TimeARunByItsFunctionsTimeout) {
   const InvocationSlot slot = add(1, kGpuFunction, 1);
-  queues_.leave(slot);
+  queues_.leave(slot, at(2));
   flow(kGpuFunction).timeout = seconds(3);
   queues_.start_timeout(slot, at(2));
   EXPECT_EQ(queues_.earliest_deadline(kNever), at(5));
@@ -103,12 +103,46 @@ TEST_F(QueuesTest, AskWhyOnlyTheFirstOfEachQueueWaits) {
   add(1, kGpuFunction, 1);
   add(2, kGpuFunction, 1);
   ASSERT_TRUE(queues_.has_new_heads());
-  queues_.note_wait_reasons([](FunctionId) { return WaitReason::kNoToken; });
+  queues_.note_wait_reasons(at(1), [](FunctionId) { return WaitReason::kNoToken; });
   EXPECT_EQ(reason(1), WaitReason::kNoToken);
   EXPECT_EQ(reason(2), WaitReason::kOwnQueue);
   EXPECT_FALSE(queues_.has_new_heads());
-  queues_.leave(*queues_.find(id(1)));
+  queues_.leave(*queues_.find(id(1)), at(2));
   EXPECT_TRUE(queues_.has_new_heads());
+}
+
+TEST_F(QueuesTest, TellWhatAnInvocationWaitedForLongest) {
+  const InvocationSlot first = add(1, kGpuFunction, 1);
+  const InvocationSlot second = add(2, kGpuFunction, 1);
+  queues_.note_wait_reasons(at(1), [](FunctionId) { return WaitReason::kNoToken; });
+  queues_.leave(first, at(5));
+  queues_.note_wait_reasons(at(5), [](FunctionId) { return WaitReason::kNoMemory; });
+  EXPECT_EQ(queues_[second].wait.told(at(8)), WaitReason::kOwnQueue);
+  EXPECT_EQ(queues_[second].wait.told(at(10)), WaitReason::kNoMemory);
+  queues_.leave(second, at(8));
+  EXPECT_EQ(queues_[second].wait.told(at(10)), WaitReason::kOwnQueue);
+}
+
+// What held up the first of a queue at first may be over, and something else hold it up.
+TEST_F(QueuesTest, LookAgainAtWhatTheFirstOfAQueueWaitsFor) {
+  const InvocationSlot first = add(1, kGpuFunction, 1);
+  queues_.note_wait_reasons(at(1), [](FunctionId) { return WaitReason::kNoMemory; });
+  const auto later = [](FunctionId) { return WaitReason::kBehindOthers; };
+  queues_.look_at_a_head(at(1), later);
+  EXPECT_EQ(reason(1), WaitReason::kNoMemory) << "it was just looked at";
+  queues_.look_at_a_head(at(2), later);
+  EXPECT_EQ(reason(1), WaitReason::kBehindOthers);
+  EXPECT_EQ(queues_[first].wait.told(at(5)), WaitReason::kBehindOthers);
+}
+
+TEST_F(QueuesTest, CountTimeBehindOneThatCameBackAsTheirOwnQueue) {
+  const InvocationSlot first = add(1, kGpuFunction, 1);
+  const InvocationSlot second = add(2, kGpuFunction, 1);
+  queues_.leave(first, at(2));
+  queues_.note_wait_reasons(at(2), [](FunctionId) { return WaitReason::kNoToken; });
+  queues_.put_back(first, true, at(4));
+  EXPECT_EQ(reason(2), WaitReason::kOwnQueue);
+  EXPECT_EQ(queues_[second].wait.told(at(9)), WaitReason::kOwnQueue);
 }
 
 TEST_F(QueuesTest, KnowWhichFlowsWaitForAGpuAndHaveAVariant) {
@@ -144,7 +178,7 @@ TEST_F(QueuesTest, RefuseWhatTheLimitsLeaveNoRoomForUnlessItWasAcknowledged) {
 }
 
 TEST_F(QueuesTest, AreTheSameAfterARestore) {
-  queues_.leave(add(1, kGpuFunction, 1));
+  queues_.leave(add(1, kGpuFunction, 1), at(2));
   const InvocationSlot second = add(2, kGpuFunction, 2);
   const auto archive_all = [](StateArchive& archive, Queues& queues) {
     queues.archive(archive);

@@ -216,6 +216,16 @@ TEST(Journal, WithAnyByteSpoiltNeverPassesForWhole) {
   }
 }
 
+TEST(Journal, OfBeforeLongestWaitsIsDecidedAndToldAsItWas) {
+  for (const uint32_t version : {dispatch::kVersionOfLongestWaits - 1, dispatch::kStateVersion}) {
+    const auto read = decode_header(encode(SegmentHeader{.state_version = version}));
+    ASSERT_TRUE(read.ok());
+    const bool is_later = version >= dispatch::kVersionOfLongestWaits;
+    EXPECT_EQ(read->facts.options.tells_longest_wait, is_later);
+    EXPECT_EQ(read->facts.policy_options.density.weighs_returns, is_later);
+  }
+}
+
 TEST(Journal, OfAnotherVersionIsRefusedWithWhatToDo) {
   MemoryJournal journal;
   record(make_random_world(9, false), "fcfs", journal, Bytes::mib(1));

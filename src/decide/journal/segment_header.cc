@@ -31,6 +31,13 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   if (header.state_version >= dispatch::kVersionOfWeighedQueues) {
     archive.field(header.facts.policy_options.density.weighs_queue);
   }
+  if (header.state_version >= dispatch::kVersionOfLongestWaits) {
+    archive.field(header.facts.options.tells_longest_wait);
+    archive.field(header.facts.policy_options.density.weighs_returns);
+  } else if (archive.reading()) {
+    header.facts.options.tells_longest_wait = false;
+    header.facts.policy_options.density.weighs_returns = false;
+  }
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "core/domain/limits.h"
 #include "decide/journal/words.h"
@@ -354,7 +356,9 @@ std::string Why::order_in_words(const WentFirst& other) const {
 
 std::vector<std::string> Why::waits_in_words() const {
   std::vector<std::string> sentences;
-  for (const auto& [reason, waited] : untold_waits_) {
+  std::vector<std::pair<WaitReason, Duration>> waits(untold_waits_.begin(), untold_waits_.end());
+  std::ranges::stable_sort(waits, std::greater{}, &std::pair<WaitReason, Duration>::second);
+  for (const auto& [reason, waited] : waits) {
     if (waited == Duration(0)) continue;
     sentences.push_back("had waited " + duration_in_words(waited) + " " +
                         (waits_for_token_ ? "for that token" : std::string(sentence_of(reason))) +

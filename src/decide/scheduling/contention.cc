@@ -12,8 +12,14 @@ constexpr double kKeptOfFunction = 1 - 1.0 / 64;
 constexpr uint64_t kWindow = 64;
 // A function's mean is not trusted before so many runs.
 constexpr uint64_t kLeastRuns = 3;
+// Over about so many runs it is taken how far they are off together. The mean square of such a mean
+// is that of one run by 2 n - 1, where each is off by chance.
+constexpr double kDriftRuns = 8;
 // A run that took longer than so many times the mean says no more than one that took so long.
 constexpr double kMostRelative = 4;
+
+// No run is further off what was expected, in shares of the mean.
+constexpr double kMostOff = 100;
 
 double factor(double slowdown, size_t others) { return 1 + slowdown * static_cast<double>(others); }
 
@@ -125,8 +131,13 @@ void Contention::learn(FunctionId function, const Times& times) {
 
 // How much a run counts that took so much more of the mean than was expected.
 double Contention::share_of_run(Seen& seen, double off) const {
-  if (!weighs_spread_) return 1;
-  seen.spread += (off * off - seen.spread) / static_cast<double>(std::min(seen.runs, kWindow));
+  if (spread_ == Spread::kIgnored) return 1;
+  double square = off * off;
+  if (spread_ == Spread::kOfSeveral) {
+    seen.drift += (off - seen.drift) / kDriftRuns;
+    square = std::max(square, seen.drift * seen.drift * (2 * kDriftRuns - 1));
+  }
+  seen.spread += (square - seen.spread) / static_cast<double>(std::min(seen.runs, kWindow));
   return 1 / (1 + seen.spread / (kPriorSpread * kPriorSpread));
 }
 
@@ -138,9 +149,11 @@ void Contention::archive(StateArchive& archive) {
     archive.field(seen.mean_others);
     archive.field(seen.longer);
     archive.field(seen.others);
-    if (weighs_spread_) archive.field(seen.spread);
+    if (spread_ != Spread::kIgnored) archive.field(seen.spread);
+    if (spread_ == Spread::kOfSeveral) archive.field(seen.drift);
     archive.expect(is_amount(seen.mean_s) && is_amount(seen.mean_others) && is_amount(seen.spread));
     archive.expect(std::isfinite(seen.longer) && std::isfinite(seen.others));
+    archive.expect(std::abs(seen.drift) <= kMostOff);
   });
   archive.field(longer_);
   archive.field(others_);

@@ -12,6 +12,7 @@
 #include "core/base/state_archive.h"
 #include "core/base/time.h"
 #include "decide/scheduling/sandbox.h"
+#include "decide/scheduling/spread.h"
 
 namespace lambent::scheduling {
 
@@ -28,7 +29,10 @@ namespace lambent::scheduling {
 // If it weighs the spread, a run counts by 1 / (1 + v / 0.25^2), with v the mean square of how far,
 // in shares of the mean, the function's runs were from what was expected. Where runs take one time
 // now and five times that then, long ones come together and lie beside each other. That looks like
-// a slow-down, and is none. So the prior, and what other functions tell, weigh more there.
+// a slow-down, and is none. So the prior, and what other functions tell, weigh more there. Of
+// several: v is also at least the square of the mean over the last few runs, times how much less it
+// is than that of one where each is off by chance. Where those that follow each other are off
+// together, that is more.
 //
 // Deterministic: plain arithmetic on what it was told.
 class Contention {
@@ -44,8 +48,8 @@ class Contention {
   static constexpr double kPriorSpread = 0.25;
 
   // `learns` false: nothing is followed, and the prior stays.
-  Contention(size_t devices, bool learns, bool weighs_spread = false)
-      : learns_(learns), weighs_spread_(weighs_spread), clocks_(learns ? devices : 0) {}
+  Contention(size_t devices, bool learns, Spread spread = Spread::kIgnored)
+      : learns_(learns), spread_(spread), clocks_(learns ? devices : 0) {}
 
   // The run in this sandbox is at work from now on: its memory is on the device.
   void begin(SandboxSlot slot, FunctionId function, uint32_t device, Instant now);
@@ -99,6 +103,7 @@ class Contention {
     double longer = 0;
     double others = 0;
     double spread = 0;  // v; 0 where it is not weighed
+    double drift = 0;   // how far the last ones were off on average, where that is weighed
   };
 
   static Times times_of(const Run& run, const Clock& clock, Instant now);
@@ -108,7 +113,7 @@ class Contention {
   double share_of_run(Seen& seen, double off) const;
 
   bool learns_;
-  bool weighs_spread_;
+  Spread spread_;
   std::vector<Clock> clocks_;  // by device
   std::vector<Seen> seen_;     // by FunctionId
   double longer_ = 0;          // over all functions

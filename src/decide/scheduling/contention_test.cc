@@ -18,8 +18,8 @@ constexpr uint32_t kDevice = 0;
 // runs begin one after the other with pauses between them.
 class World {
  public:
-  World(double slowdown, double spread, uint64_t seed, bool weighs_spread = false)
-      : contention(1, true, weighs_spread), slowdown_(slowdown), spread_(spread), random_(seed) {}
+  World(double slowdown, double spread, uint64_t seed, Spread weighs = Spread::kIgnored)
+      : contention(1, true, weighs), slowdown_(slowdown), spread_(spread), random_(seed) {}
 
   void slows_down_by(double slowdown) { slowdown_ = slowdown; }
   void run_for(double length_s) {
@@ -103,8 +103,8 @@ TEST(Contention, FollowsADeviceThatChanges) {
 }
 
 TEST(Contention, TwoLongRunsThatMeetByChanceAreNoSlowdownWhereItWeighsTheSpread) {
-  const auto slowdown = [](bool weighs_spread) {
-    Contention contention(1, true, weighs_spread);
+  const auto slowdown = [](Spread weighs) {
+    Contention contention(1, true, weighs);
     Instant now{};
     for (int i = 0; i < 3; ++i) {
       contention.begin(1, kShort, kDevice, now);
@@ -115,20 +115,53 @@ TEST(Contention, TwoLongRunsThatMeetByChanceAreNoSlowdownWhereItWeighsTheSpread)
     contention.end(1, kDevice, true, now + seconds(10));
     return contention.slowdown_of(kShort);
   };
-  EXPECT_GT(slowdown(false), 1.5);
-  EXPECT_LT(slowdown(true), 0.5);
+  EXPECT_GT(slowdown(Spread::kIgnored), 1.5);
+  EXPECT_LT(slowdown(Spread::kOfEach), 0.5);
+  EXPECT_LT(slowdown(Spread::kOfSeveral), 0.5);
+}
+
+// Dozens of runs in a row take 3 s each and dozens 0.5 s, and the long ones are more often beside
+// others. Each is about as far off as the one before it, so all together tell little.
+double learnt_where_lengths_follow_each_other(Spread weighs) {
+  double sum = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    Contention contention(1, true, weighs);
+    SeededRandom random(seed);
+    Instant now{};
+    for (int phase = 0; phase < 60; ++phase) {
+      const bool is_long = random.uniform() < 0.5;
+      const bool beside = random.uniform() < (is_long ? 0.8 : 0.2);
+      for (int run = 0; run < 12; ++run) {
+        contention.begin(1, kShort, kDevice, now);
+        if (beside) contention.begin(2, kShort, kDevice, now);
+        now += from_seconds(is_long ? 3 : 0.5);
+        contention.end(1, kDevice, true, now);
+        if (beside) contention.end(2, kDevice, true, now);
+      }
+      sum += contention.slowdown_of(kShort) / 60 / 4;
+    }
+  }
+  return sum;
+}
+
+TEST(Contention, RunsThatAreLongInARowTellLessWhereItWeighsSeveral) {
+  const double each = learnt_where_lengths_follow_each_other(Spread::kOfEach);
+  EXPECT_LT(each, learnt_where_lengths_follow_each_other(Spread::kIgnored));
+  EXPECT_LT(learnt_where_lengths_follow_each_other(Spread::kOfSeveral), 0.75 * each);
 }
 
 // A device where contexts take turns is found out all the same.
 TEST(Contention, StillLearnsSlowdownsWhereItWeighsTheSpread) {
-  for (const double slowdown : {0.0, 0.2, 0.5, 1.0, 1.2}) {
-    for (const double spread : {0.0, 0.05, 0.5}) {
-      SCOPED_TRACE(std::to_string(slowdown) + ", " + std::to_string(spread));
-      World world(slowdown, spread, 7, true);
-      world.run_for(60);
-      EXPECT_NEAR(world.contention.slowdown(), slowdown, 0.35);
-      world.run_for(540);
-      EXPECT_NEAR(world.contention.slowdown(), slowdown, spread == 0.5 ? 0.2 : 0.05);
+  for (const Spread weighs : {Spread::kOfEach, Spread::kOfSeveral}) {
+    for (const double slowdown : {0.0, 0.2, 0.5, 1.0, 1.2}) {
+      for (const double spread : {0.0, 0.05, 0.5}) {
+        SCOPED_TRACE(std::to_string(slowdown) + ", " + std::to_string(spread));
+        World world(slowdown, spread, 7, weighs);
+        world.run_for(60);
+        EXPECT_NEAR(world.contention.slowdown(), slowdown, 0.35);
+        world.run_for(540);
+        EXPECT_NEAR(world.contention.slowdown(), slowdown, spread == 0.5 ? 0.2 : 0.05);
+      }
     }
   }
 }
@@ -196,13 +229,13 @@ TEST(Contention, ForgetsAFunctionThatIsAnotherOne) {
 }
 
 TEST(Contention, ComesBackFromItsBytesAndRefusesOthers) {
-  for (const bool weighs_spread : {false, true}) {
-    World world(1.0, 0.2, 5, weighs_spread);
+  for (const Spread weighs : {Spread::kIgnored, Spread::kOfEach, Spread::kOfSeveral}) {
+    World world(1.0, 0.2, 5, weighs);
     world.run_for(100.4);
     std::string bytes;
     StateArchive to(&bytes);
     world.contention.archive(to);
-    Contention restored(1, true, weighs_spread);
+    Contention restored(1, true, weighs);
     StateArchive from(bytes);
     restored.archive(from);
     EXPECT_TRUE(from.complete());
@@ -214,7 +247,7 @@ TEST(Contention, ComesBackFromItsBytesAndRefusesOthers) {
     EXPECT_EQ(again, bytes);
     EXPECT_EQ(restored.at_work(kDevice), world.contention.at_work(kDevice));
     for (size_t size = 0; size < bytes.size(); ++size) {
-      Contention cut(1, true, weighs_spread);
+      Contention cut(1, true, weighs);
       StateArchive part(std::string_view(bytes).substr(0, size));
       cut.archive(part);
       EXPECT_FALSE(part.complete());

@@ -41,7 +41,8 @@ DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions opt
 
 void DensityPolicy::adapt(FleetOptions& options) const {
   options.learns_contention = options_.adapts;
-  options.weighs_spread = options_.adapts && options_.weighs_queue;
+  if (!options_.adapts || !options_.weighs_queue) return;
+  options.spread = options_.weighs_returns ? Spread::kOfSeveral : Spread::kOfEach;
 }
 
 void DensityPolicy::places_changed(const View& view, FunctionId function, Instant now) {
@@ -56,6 +57,8 @@ FlowStatus DensityPolicy::status(const View& view, FunctionId function, Instant 
 }
 
 Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
+  // What leaves to make room has to come back.
+  const int returns = options_.adapts && options_.weighs_queue && options_.weighs_returns ? 2 : 1;
   SandboxSlot outside = kNoSandbox;
   for (SandboxSlot slot = view.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = view.fleet.sandbox(slot).older) {
@@ -67,9 +70,11 @@ Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
     }
     if (outside == kNoSandbox) outside = slot;
   }
-  if (outside == kNoSandbox) return view.flow(function).cold_start.mean_or(options_.first_start);
+  if (outside == kNoSandbox) {
+    return returns * view.flow(function).cold_start.mean_or(options_.first_start);
+  }
   const auto bytes = static_cast<double>(view.fleet.sandbox(outside).needed().count);
-  return from_seconds(bytes / options_.link_bytes_per_second);
+  return from_seconds(returns * bytes / options_.link_bytes_per_second);
 }
 
 Duration DensityPolicy::cost_of(const View& view, FunctionId function) const {

@@ -26,8 +26,12 @@ struct DensityOptions {
   // Where it adapts: whether how much waits counts in that. The grace period follows the backlog,
   // so that where all wait for long the short ones still go first; and a run begins beside others
   // also for what waits behind them (gains_now). And slow-downs are learnt less from functions
-  // whose runs vary (FleetOptions::weighs_spread). False: as in the journals of before.
+  // whose runs vary (FleetOptions::spread). False: as in the journals of before.
   bool weighs_queue = false;
+  // Where it weighs what waits: whether functions whose runs vary together, those that follow each
+  // other, tell less of slow-downs too (Spread::kOfSeveral), and whether what leaves to make room
+  // is taken to come back. False: as in journals of before state version 23.
+  bool weighs_returns = true;
 };
 
 // What an invocation of a flow costs is its execution and its part of the set-up that it, and those
@@ -64,7 +68,8 @@ struct DensityOptions {
 //
 // If it weighs what waits, the grace period is as long as a device needs for half of the tenant's
 // backlog, but one to three times what it was set to, in whole times; and only flows of which
-// something waits count for global virtual time (waiting_holds_global).
+// something waits count for global virtual time (waiting_holds_global). And a set-up counts twice
+// (weighs_returns): what leaves to make room for it has to come back, which is another set-up.
 //
 // What is promised, beside the fairness that FairQueuing states:
 // - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,

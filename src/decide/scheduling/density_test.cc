@@ -447,6 +447,21 @@ TEST_F(WeighingDensity, AFlowWhoseWorkIsAllAtWorkThrottlesNoOther) {
   EXPECT_EQ(virtual_time(2), seconds(100));
 }
 
+// A warm one that takes four seconds, and two calls that take one and need a start of five: that is
+// 3.5 s for each with one start, and 6 s with the one that follows it.
+TEST_F(WeighingDensity, CountsTheSetUpOfWhatLeavesForAnother) {
+  flows_[1].execution = RunningMean(seconds(4), 1);
+  const SandboxSlot slot = warm(1);
+  submit(2, 2);
+  submit(1);
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{2}), seconds(10));
+  EXPECT_EQ(first(), 1u);
+  fleet_->memory().begin_move_out(slot, false);
+  fleet_->memory().end_move(slot, true, Bytes(0));
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{1}),
+            from_seconds(2 * static_cast<double>(Bytes::gib(1).count) / 10e9));
+}
+
 TEST_F(WeighingDensity, RunsBesideAnotherForWhatWaitsBehind) {
   const SandboxSlot one = warm(1);
   learn(one, warm(2), 1.8);

@@ -22,7 +22,7 @@ Fleet::Fleet(FleetOptions options)
       idle_(sandboxes_, options_.devices.size()),
       memory_(options_, sandboxes_, devices_, changes_),
       places_(options_, sandboxes_, idle_, devices_, changes_),
-      contention_(options_.devices.size(), options_.learns_contention, options_.weighs_spread),
+      contention_(options_.devices.size(), options_.learns_contention, options_.spread),
       foresight_(options_.foresight,
                  options_.foresight.starts_ahead || options_.eviction == EvictionRule::kForeseen) {}
 

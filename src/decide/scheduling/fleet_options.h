@@ -13,6 +13,7 @@
 #include "decide/scheduling/device_concurrency.h"
 #include "decide/scheduling/eviction.h"
 #include "decide/scheduling/foresight.h"
+#include "decide/scheduling/spread.h"
 
 namespace lambent::scheduling {
 
@@ -79,8 +80,8 @@ struct FleetOptions {
   // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
   // (Policy::adapt), so it is no option of the journal.
   bool learns_contention = false;
-  // Where it does: whether functions whose runs vary by themselves tell less of it. Likewise.
-  bool weighs_spread = false;
+  // Where it does: which functions tell less of it. Likewise.
+  Spread spread = Spread::kIgnored;
 };
 
 // So that a journal can say under which options it was recorded.

@@ -21,6 +21,25 @@ class FlowSet {
     return word < words_.size() && (words_[word] & bit_of(function)) != 0;
   }
 
+  // The first after this one, which need not be in it; after the last comes the first. There must
+  // be one.
+  FunctionId after(FunctionId function) const {
+    const size_t word = function.value / kBits;
+    if (word < words_.size()) {
+      const uint64_t later = words_[word] & ~(bit_of(function) | (bit_of(function) - 1));
+      if (later != 0) return first_in(word, later);
+    }
+    const size_t from = word + 1;
+    for (size_t each = from / kBits; each < used_.size(); ++each) {
+      const uint64_t left =
+          each == from / kBits ? used_[each] & (~uint64_t{0} << from % kBits) : used_[each];
+      if (left != 0) return first_of_word(each, left);
+    }
+    size_t first = 0;
+    while (used_[first] == 0) ++first;
+    return first_of_word(first, used_[first]);
+  }
+
   void put(FunctionId function, bool in) {
     const size_t word = function.value / kBits;
     if (word >= words_.size()) {
@@ -70,6 +89,14 @@ class FlowSet {
  private:
   static constexpr size_t kBits = 64;
   static uint64_t bit_of(FunctionId function) { return uint64_t{1} << function.value % kBits; }
+  static FunctionId first_in(size_t word, uint64_t left) {
+    return FunctionId{static_cast<uint32_t>(word * kBits) +
+                      static_cast<uint32_t>(std::countr_zero(left))};
+  }
+  FunctionId first_of_word(size_t of_used, uint64_t left) const {
+    const size_t word = of_used * kBits + static_cast<size_t>(std::countr_zero(left));
+    return first_in(word, words_[word]);
+  }
 
   template <typename Test>
   static bool any_bit_of(const std::vector<uint64_t>& words, Test test) {

@@ -36,6 +36,23 @@ TEST(FlowSet, IsWalkedInOrderWhateverCameAndWent) {
   EXPECT_EQ(walked(flows), std::vector<uint32_t>{4'096});
 }
 
+TEST(FlowSet, IsWalkedRoundAndRound) {
+  FlowSet flows;
+  const std::vector<uint32_t> in = {0, 63, 64, 70, 4'095, 4'096, 9'000};
+  for (const uint32_t function : in) flows.put(FunctionId{function}, true);
+  FunctionId at{9'000};
+  for (int round = 0; round < 2; ++round) {
+    for (const uint32_t function : in) {
+      at = flows.after(at);
+      ASSERT_EQ(at.value, function);
+    }
+  }
+  EXPECT_EQ(flows.after(FunctionId{1}).value, 63u) << "from one that is not in it";
+  EXPECT_EQ(flows.after(FunctionId{1'000'000}).value, 0u);
+  for (const uint32_t function : in) flows.put(FunctionId{function}, function == 70);
+  EXPECT_EQ(flows.after(FunctionId{70}).value, 70u);
+}
+
 TEST(FlowSet, AsksNoMoreOnceOneWasFound) {
   FlowSet flows;
   for (const uint32_t function : {5U, 70U, 100'000U}) flows.put(FunctionId{function}, true);

@@ -26,11 +26,12 @@ struct HostShortage {
 
 // Those that leave so that `needed` comes free, or as much of that as can: of those that rest, are
 // none of min_instances and have no call waiting. Those go first whose bytes are expected to be
-// worth least: what a start takes, times how often they are called, over what they hold; by
-// EvictionRule::kLeastRecentlyUsed those that were not used for longest. None leaves that the
-// others make unnecessary. One that starts or works and is worth less than those at rest will leave
-// in their place as soon as it rests, when this is asked again; up to `may_wait` they stay for it,
-// unless its function has calls waiting.
+// worth least: what a start takes, times how often they are called, over what they hold. A start
+// that was measured seldom, and took much longer than is usual here, is not believed in full. By
+// EvictionRule::kLeastRecentlyUsed those go first that were not used for longest. None leaves that
+// the others make unnecessary. One that starts or works and is worth less than those at rest will
+// leave in their place as soon as it rests, when this is asked again; up to `may_wait` they stay
+// for it, unless its function has calls waiting.
 std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
                                       std::span<const MeasuredSandbox> measured,
                                       HostShortage shortage, Instant now);

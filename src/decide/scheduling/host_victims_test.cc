@@ -63,6 +63,42 @@ TEST_F(HostVictims, AreWorthLeastForEachByte) {
   EXPECT_EQ(victims(Bytes::gib(1)), (Slots{seldom, quick, large, hot}));
 }
 
+// Four that are alike, and are worth more than what the test adds: they tell what is usual.
+class HostVictimsAmongOthers : public HostVictims {
+ protected:
+  HostVictimsAmongOthers() {
+    for (uint32_t function = 1; function <= 4; ++function) {
+      rests(function, milliseconds(100), seconds(5), Bytes::mib(10), 99);
+    }
+  }
+  SandboxSlot rests_after(uint64_t starts, Duration start, Bytes memory) {
+    const SandboxSlot slot = rests(5, start, seconds(100), memory, 99);
+    flows_[5].cold_start = RunningMean(start, starts);
+    return slot;
+  }
+};
+
+TEST_F(HostVictimsAmongOthers, AreNoDearerForOneStartThatWasSlow) {
+  const SandboxSlot seldom = rests_after(1, seconds(10), Bytes::mib(10));
+  EXPECT_EQ(victims(Bytes::mib(1)), Slots{seldom});
+}
+
+TEST_F(HostVictimsAmongOthers, AreDearWhereManyStartsWereSlow) {
+  const SandboxSlot slow = rests_after(8, seconds(10), Bytes::mib(10));
+  EXPECT_NE(victims(Bytes::mib(1)), Slots{slow});
+}
+
+TEST_F(HostVictimsAmongOthers, ThatAreLargerMayStartLongerInProportion) {
+  // A hundred times as large, and as long in proportion. Half as often called it would still be
+  // dearer than them, were it believed in full.
+  const SandboxSlot large = rests_after(1, seconds(10), Bytes::mib(1000));
+  flows_[5].interarrival = RunningMean(seconds(4), 4);
+  EXPECT_NE(victims(Bytes::mib(1)), Slots{large});
+  flows_[5].cold_start = RunningMean(seconds(1000), 1);
+  flows_[5].interarrival = RunningMean(seconds(15), 4);
+  EXPECT_EQ(victims(Bytes::mib(1)), Slots{large}) << "more than twice that is not believed";
+}
+
 TEST_F(HostVictims, ThatOthersMakeUnnecessaryStay) {
   rests(1, seconds(1), seconds(600), Bytes::mib(10), 90);
   const SandboxSlot large = rests(2, seconds(50), seconds(600), Bytes::mib(400), 90);

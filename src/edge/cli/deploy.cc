@@ -29,6 +29,20 @@ std::string serving_version(Transport& transport, const std::string& name) {
   return "";
 }
 
+// What the model's server said last, for an answer that only names its log; nothing: it said
+// nothing.
+std::string last_words(Transport& transport, const std::string& name) {
+  constexpr std::string_view kServer = "lambent-model-server: ";
+  const auto log = transport.send(
+      {.method = "GET", .target = "/v1/functions/" + http::percent_encode(name) + "/log?offset=0"},
+      seconds(10));
+  const size_t begin =
+      log.ok() && log->status == 200 ? log->body.rfind(kServer) : std::string::npos;
+  if (begin == std::string::npos) return "";
+  const std::string_view said = std::string_view(log->body).substr(begin + kServer.size());
+  return ": " + std::string(said.substr(0, said.find('\n')));
+}
+
 // Loads the model once, so that one that cannot be loaded is told now, and tells what it takes.
 Result<void> try_model(Transport& transport, Console& console, const std::string& name) {
   const std::string serving = serving_version(transport, name);
@@ -37,7 +51,10 @@ Result<void> try_model(Transport& transport, Console& console, const std::string
   auto takes = load_model(transport, target + latest);
   if (!takes.ok()) {
     if (takes.error().code != ErrorCode::kFailedPrecondition) return takes.error();
-    return Error{takes.error().code, "it is deployed, but " + takes.error().message};
+    const std::string& why = takes.error().message;
+    const bool names_log = why.find("(its log: ") != std::string::npos;
+    return Error{takes.error().code,
+                 "it is deployed, but " + why + (names_log ? last_words(transport, name) : "")};
   }
   if (*takes && !console.json) console.out << "  " << **takes << "\n  " << target << "\n";
   if (serving.empty() || serving == kLatestVersion) return {};

@@ -137,6 +137,21 @@ std::string activity_text(const Json& activity) {
   return text;
 }
 
+// Of a cluster, what each node has of it.
+std::string nodes_text(const Json& by_node) {
+  std::string text;
+  for (const auto& [node, activity] : by_node.items()) {
+    if (!activity.is_object()) continue;
+    const double calls =
+        number(activity, "cold") + number(activity, "gpu_cold") + number(activity, "warm");
+    add_line(text, "on node " + node,
+             cell(activity, "queued") + " queued, " + cell(activity, "running") + " running, " +
+                 cell(activity, "sandboxes") + " sandboxes, " +
+                 Json(static_cast<uint64_t>(calls)).dump() + " ended");
+  }
+  return text;
+}
+
 std::string settings_text(const Json& function) {
   std::string text;
   for (const auto& [key, value] : function.items()) {
@@ -179,8 +194,11 @@ int run_describe(Transport& transport, Console& console, const std::string& func
     return 0;
   }
   const Json activity = about->contains("activity") ? (*about)["activity"] : Json();
+  console.err << silent_nodes_text(*about, "figures");
   console.out << function << " (" << cell(activity, "kind") << ")\n"
-              << activity_text(activity) << "\nSettings\n"
+              << activity_text(activity)
+              << nodes_text(about->contains("by_node") ? (*about)["by_node"] : Json())
+              << "\nSettings\n"
               << settings_text(about->contains("function") ? (*about)["function"] : Json());
   if (about->contains("graph") && (*about)["graph"].is_object()) {
     console.out << "\nIts graph\n" << graph_text((*about)["graph"]);

@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/http/message.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/json_cells.h"
 #include "edge/cli/text_table.h"
 
 namespace lambent::cli {
@@ -67,11 +68,15 @@ int show(Console& console, const Result<http::Response>& response) {
     console.out << json.dump(2) << "\n";
     return 0;
   }
-  TextTable table({"GPU", "NAME", "STATE", ">RUNNING", ">BUSY", ">MEMORY", "REASON"});
+  console.err << silent_nodes_text(json, "GPUs");
+  const bool has_nodes = names_nodes(json["devices"]);
+  TextTable table(
+      {has_nodes ? "NODE GPU" : "GPU", "NAME", "STATE", ">RUNNING", ">BUSY", ">MEMORY", "REASON"});
   for (const Json& row : json["devices"]) {
     if (!row.is_object()) continue;
-    table.add({text_of(row, "gpu"), text_of(row, "name"), state_of(row), tokens_of(row),
-               utilization_of(row), memory_of(row), reason_of(row)});
+    table.add({(has_nodes ? text_of(row, "node") + " " : "") + text_of(row, "gpu"),
+               text_of(row, "name"), state_of(row), tokens_of(row), utilization_of(row),
+               memory_of(row), reason_of(row)});
   }
   console.out << table.str();
   return 0;

@@ -1,6 +1,8 @@
 #include "edge/cli/invocation_rows.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "edge/cli/console.h"
 #include "edge/cli/json_cells.h"
@@ -59,31 +61,47 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// With the node behind the id, where rows have one.
+std::vector<std::string> with_node(bool has_nodes, std::string node,
+                                   std::vector<std::string> cells) {
+  if (has_nodes) cells.insert(cells.begin() + 1, std::move(node));
+  return cells;
+}
+
 }  // namespace
 
 std::string table_of_live(const Json& live) {
-  TextTable table({"ID", "FUNCTION", "STATE", ">WAITED", "WAITS BECAUSE"});
-  for (const Json& row : list_in(live, "invocations")) {
+  const Json rows = list_in(live, "invocations");
+  const bool has_nodes = names_nodes(rows);
+  TextTable table(
+      with_node(has_nodes, "NODE", {"ID", "FUNCTION", "STATE", ">WAITED", "WAITS BECAUSE"}));
+  for (const Json& row : rows) {
     const std::string phase = cell(row, "phase");
     std::string why = phase == "queued" ? wait_of(row) : "";
     if (phase == "waiting") why = one_line(retry_of(row));
-    table.add({cell(row, "invocation"), cell(row, "function"), phase,
-               human_seconds(number(row, "waited_seconds")), std::move(why)});
+    table.add(with_node(has_nodes, cell(row, "node"),
+                        {cell(row, "invocation"), cell(row, "function"), phase,
+                         human_seconds(number(row, "waited_seconds")), std::move(why)}));
   }
   return table.str();
 }
 
 std::string table_of_ended(const Json& ended, Duration now) {
-  TextTable table(
-      {"ID", "FUNCTION", "OUTCOME", ">AGO", "START", "GPU", ">QUEUE", ">RUN", ">TOOK", "REASON"});
-  for (const Json& row : list_in(ended, "invocations")) {
+  const Json rows = list_in(ended, "invocations");
+  const bool has_nodes = names_nodes(rows);
+  TextTable table(with_node(
+      has_nodes, "NODE",
+      {"ID", "FUNCTION", "OUTCOME", ">AGO", "START", "GPU", ">QUEUE", ">RUN", ">TOOK", "REASON"}));
+  for (const Json& row : rows) {
     const Json phases = row.contains("phases_ms") ? row["phases_ms"] : Json();
     const double ago = std::max(0.0, to_seconds(now) - number(row, "ended"));
     const bool ran = cell(row, "outcome") != "rejected";
-    table.add({cell(row, "invocation"), cell(row, "function"), cell(row, "outcome"),
-               human_seconds(ago), ran ? cell(row, "start") : "-", cell(row, "gpu"),
-               milliseconds_cell(phases, "queue"), milliseconds_cell(phases, "run"),
-               milliseconds_cell(row, "took_ms"), one_line(with_run(row, reason_of(row)))});
+    table.add(
+        with_node(has_nodes, cell(row, "node"),
+                  {cell(row, "invocation"), cell(row, "function"), cell(row, "outcome"),
+                   human_seconds(ago), ran ? cell(row, "start") : "-", cell(row, "gpu"),
+                   milliseconds_cell(phases, "queue"), milliseconds_cell(phases, "run"),
+                   milliseconds_cell(row, "took_ms"), one_line(with_run(row, reason_of(row)))}));
   }
   return table.str();
 }

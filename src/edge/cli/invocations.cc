@@ -25,19 +25,26 @@ std::string ended_target(const std::string& of_function, uint64_t limit) {
 Result<Json> slowest_ended(Transport& transport, const std::string& of_function, size_t most) {
   std::vector<Json> all;
   std::string before;
+  Json silent;  // of the last page
   for (;;) {
     ASSIGN_OR_RETURN(const Json page,
                      ask_json(transport, "GET", ended_target(of_function, kMostOfPage) + before));
+    if (page.contains("silent_nodes")) silent = page["silent_nodes"];
     const Json rows = list_in(page, "invocations");
     all.insert(all.end(), rows.begin(), rows.end());
     if (rows.size() < kMostOfPage) break;
-    before = "&before=" + cell(rows.back(), "sequence");
+    // Workers of before say no place where to go on.
+    const bool has_next = page.contains("next") && page["next"].is_string();
+    before = "&before=" + http::percent_encode(has_next ? page["next"].get<std::string>()
+                                                        : cell(rows.back(), "sequence"));
   }
   std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
     return number(a, "took_ms") > number(b, "took_ms");
   });
   all.resize(std::min(all.size(), most));
-  return Json{{"invocations", all}};
+  Json slowest = {{"invocations", all}};
+  if (!silent.is_null()) slowest["silent_nodes"] = std::move(silent);
+  return slowest;
 }
 
 }  // namespace
@@ -53,12 +60,14 @@ int run_invocations(Transport& transport, Console& console, const InvocationsOpt
   if (!ended.ok()) return fail(console, ended.error());
   const Json waiting = list_in(*live, "invocations");
   const Json over = list_in(*ended, "invocations");
+  const std::string silent = silent_nodes_text(*ended, "invocations");
   if (console.json) {
-    console.out << Json{{"live", waiting}, {"ended", over}}.dump(2, ' ', false,
-                                                                 Json::error_handler_t::replace)
-                << "\n";
+    Json all = {{"live", waiting}, {"ended", over}};
+    if (ended->contains("silent_nodes")) all["silent_nodes"] = (*ended)["silent_nodes"];
+    console.out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
+  console.err << silent;
   if (waiting.empty() && over.empty()) {
     // A name that was misspelt is no function without calls.
     if (!options.function.empty()) {

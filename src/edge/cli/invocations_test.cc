@@ -52,6 +52,31 @@ TEST_F(Verbs, InvocationsShowsThoseThatWaitAndThoseThatEnded) {
   EXPECT_THAT(out.str(), HasSubstr("KeyError: 'a'   in line 2\n"));
 }
 
+TEST_F(Verbs, InvocationsOfAClusterNameTheirNodesAndThoseThatAreSilent) {
+  transport.answer(response(200, R"({"invocations":[
+    {"invocation":"0e6c","node":"gpu1","function":"hello","phase":"running","waited_seconds":1}],
+    "silent_nodes":["gpu3"]})"));
+  transport.answer(response(200, R"({"invocations":[
+    {"invocation":"1e6c","node":"gpu2","function":"hello","outcome":"succeeded","ended":1.0}],
+    "silent_nodes":["gpu3"]})"));
+  EXPECT_EQ(run_invocations(transport, console, {}), 0);
+  EXPECT_THAT(out.str(), HasSubstr("ID    NODE  FUNCTION"));
+  EXPECT_THAT(out.str(), HasSubstr("0e6c  gpu1  hello"));
+  EXPECT_THAT(out.str(), HasSubstr("1e6c  gpu2  hello"));
+  EXPECT_EQ(err.str(), "node gpu3 does not answer: its invocations are missing\n");
+}
+
+TEST_F(Verbs, PagesOfAClusterGoOnWhereTheWorkerSays) {
+  console.json = true;
+  Json page = {{"invocations", Json::array()}, {"next", "a:3,b:9"}};
+  for (int i = 0; i < 500; ++i) page["invocations"].push_back({{"took_ms", i}, {"sequence", 1}});
+  transport.answer(response(200, R"({"invocations":[]})"));
+  transport.answer(response(200, page.dump()));
+  transport.answer(response(200, R"({"invocations":[]})"));
+  EXPECT_EQ(run_invocations(transport, console, {.limit = 2, .slowest = true}), 0);
+  EXPECT_THAT(transport.requests[2].target, HasSubstr("&before=a%3A3%2Cb%3A9"));
+}
+
 TEST_F(Verbs, InvocationsShowsWhichRunItIsOfOneThatIsTriedAgain) {
   transport.answer(response(200, R"({"invocations":[
     {"invocation":"0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","phase":"waiting",

@@ -1,5 +1,7 @@
 #include "edge/cli/json_cells.h"
 
+#include <algorithm>
+
 #include "core/base/units.h"
 #include "edge/cli/console.h"
 
@@ -22,6 +24,20 @@ double number(const Json& row, const char* key) {
 Json list_in(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
   return json[key];
+}
+
+bool names_nodes(const Json& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Json& row) { return row.is_object() && row.contains("node"); });
+}
+
+std::string silent_nodes_text(const Json& answer, const std::string& what) {
+  std::string text;
+  for (const Json& node : list_in(answer, "silent_nodes")) {
+    if (!node.is_string()) continue;
+    text += "node " + node.get<std::string>() + " does not answer: its " + what + " are missing\n";
+  }
+  return text;
 }
 
 std::string bytes_cell(const Json& row, const char* key) {

@@ -13,6 +13,11 @@ std::string cell(const nlohmann::ordered_json& row, const char* key);
 double number(const nlohmann::ordered_json& row, const char* key);
 // The list under that key, or an empty one.
 nlohmann::ordered_json list_in(const nlohmann::ordered_json& json, const char* key);
+// Whether the rows say on which node of a cluster each is.
+bool names_nodes(const nlohmann::ordered_json& rows);
+// A line for each node of a cluster that did not answer: "node c does not answer: its calls are
+// missing". Empty where all did.
+std::string silent_nodes_text(const nlohmann::ordered_json& answer, const std::string& what);
 // "512 MiB", and "-" for none.
 std::string bytes_cell(const nlohmann::ordered_json& row, const char* key);
 // Of a number of milliseconds: "0.4 ms", "3.20 s"; "-" for what is not there.

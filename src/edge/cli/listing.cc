@@ -98,6 +98,7 @@ int run_ls(Transport& transport, Console& console) {
     console.out << json->dump(2) << "\n";
     return 0;
   }
+  console.err << silent_nodes_text(*json, "figures");
   TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
                    ">COMPLETED", ">SANDBOXES"});
   for (const Json& row : list_in(*json, "functions")) {
@@ -135,14 +136,18 @@ int run_ps(Transport& transport, Console& console) {
     console.out << json->dump(2) << "\n";
     return 0;
   }
-  TextTable table({">ID", "FUNCTION", "STATE", ">PID", "GPU", ">AGE", ">INVOCATIONS", ">GPU MEMORY",
-                   "WHERE", ">MEMORY"});
-  for (const Json& row : list_in(*json, "sandboxes")) {
+  console.err << silent_nodes_text(*json, "sandboxes");
+  const Json rows = list_in(*json, "sandboxes");
+  const bool has_nodes = names_nodes(rows);
+  TextTable table({">ID", "FUNCTION", "STATE", ">PID", has_nodes ? "NODE GPU" : "GPU", ">AGE",
+                   ">INVOCATIONS", ">GPU MEMORY", "WHERE", ">MEMORY"});
+  for (const Json& row : rows) {
     // How many requests are in it, if that is not plain from its state.
     const bool has_several = number(row, "in_flight") > 1;
     const std::string state =
         cell(row, "state") + (has_several ? " " + cell(row, "in_flight") : "");
-    table.add({cell(row, "id"), cell(row, "function"), state, cell(row, "pid"), cell(row, "gpu"),
+    table.add({cell(row, "id"), cell(row, "function"), state, cell(row, "pid"),
+               (has_nodes ? cell(row, "node") + " " : "") + cell(row, "gpu"),
                human_seconds(number(row, "age_seconds")), cell(row, "invocations"),
                bytes_cell(row, "device_memory_bytes"), cell(row, "device_memory_place"),
                bytes_cell(row, "host_memory_bytes")});

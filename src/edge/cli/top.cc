@@ -30,11 +30,15 @@ std::string bar_of(double share) {
 }
 
 std::string gpus_text(const Json& devices, const Json& live) {
-  TextTable table({"GPU", "STATE", "SLOTS", "MEMORY", ">OF", "RUNS"});
+  const bool has_nodes = names_nodes(list_in(devices, "devices"));
+  TextTable table({has_nodes ? "NODE GPU" : "GPU", "STATE", "SLOTS", "MEMORY", ">OF", "RUNS"});
+  const auto place_of = [has_nodes](const Json& row) {
+    return (has_nodes ? cell(row, "node") + " " : "") + cell(row, "gpu");
+  };
   for (const Json& row : list_in(devices, "devices")) {
     std::string runs;
     for (const Json& run : list_in(live, "gpu_runs")) {
-      if (cell(run, "gpu") != cell(row, "gpu")) continue;
+      if (place_of(run) != place_of(row)) continue;
       const std::string function = cell(run, "function");
       runs += (runs.empty() ? "" : ", ") +
               (function == "-" ? std::string("another tenant's") : function) + " " +
@@ -43,7 +47,7 @@ std::string gpus_text(const Json& devices, const Json& live) {
     const double total = number(row, "memory_total_bytes");
     const std::string slots =
         row.contains("tokens") ? cell(row, "tokens_held") + " of " + cell(row, "tokens") : "-";
-    table.add({cell(row, "gpu"), cell(row, "state"), slots,
+    table.add({place_of(row), cell(row, "state"), slots,
                bar_of(total > 0 ? number(row, "memory_used_bytes") / total : 0),
                bytes_cell(row, "memory_total_bytes"), runs});
   }
@@ -92,7 +96,8 @@ void show(Console& console, const TopOptions& options, const Json& all) {
     const Json row = {{"devices", list_in(all["devices"], "devices")},
                       {"functions", list_in(all["functions"], "functions")},
                       {"live", list_in(all["live"], "invocations")},
-                      {"gpu_runs", list_in(all["live"], "gpu_runs")}};
+                      {"gpu_runs", list_in(all["live"], "gpu_runs")},
+                      {"silent_nodes", list_in(all["live"], "silent_nodes")}};
     console.out << row.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     const std::string text = top_text(all["devices"], all["functions"], all["live"]);
@@ -114,7 +119,8 @@ std::string top_text(const Json& devices, const Json& functions, const Json& liv
     running += number(row, "running");
   }
   std::string text = "queued " + Json(static_cast<uint64_t>(queued)).dump() + ", running " +
-                     Json(static_cast<uint64_t>(running)).dump() + "\n\n";
+                     Json(static_cast<uint64_t>(running)).dump() + "\n" +
+                     silent_nodes_text(functions, "figures") + "\n";
   if (!list_in(devices, "devices").empty()) text += gpus_text(devices, live) + "\n";
   text += functions_text(functions);
   if (!list_in(live, "invocations").empty()) text += "\n" + table_of_live(live);

@@ -165,7 +165,10 @@ int run_why(Transport& transport, Console& console, const std::string& which) {
     invocation = *std::move(found);
   }
   const auto answer = ask_json(transport, "GET", "/v1/invocations/" + invocation + "/trace");
-  if (!answer.ok() && answer.error().code == ErrorCode::kNotFound) {
+  // No node that answers has a trace; one of them may tell by its journal.
+  const bool has_no_trace = !answer.ok() && (answer.error().code == ErrorCode::kNotFound ||
+                                             answer.error().code == ErrorCode::kUnavailable);
+  if (has_no_trace) {
     return run_why_of_journal(transport, console, invocation);
   }
   if (!answer.ok()) return fail(console, answer.error());

@@ -96,6 +96,7 @@ class LoggedExchange final : public http::Responder::Exchange, private http::Str
   http::Headers trailers() const override { return stream_->trailers(); }
   void receive(Sink sink) override { stream_->receive(std::move(sink)); }
   void hold(bool held) override { stream_->hold(held); }
+  void expect_whole(bool expects) override { stream_->expect_whole(expects); }
   void start(http::Response head, std::optional<uint64_t> size) override {
     note_head(head);
     stream_->start(std::move(head), size);

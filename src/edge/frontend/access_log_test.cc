@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "edge/frontend/testing/stream_client.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -51,6 +52,17 @@ TEST_F(AccessLogTest, AnAnswerInPiecesIsToldWhenItEnds) {
   kept->finish_chunked();
   ASSERT_EQ(records_.size(), 1u);
   EXPECT_EQ(records_[0].bytes, 5u);
+}
+
+TEST_F(AccessLogTest, ABodyThatIsKeptIsBoundedInTimeBehindIt) {
+  auto client = std::make_shared<StreamClient>();
+  std::optional<http::Responder> kept;
+  logged([&](http::Request, http::Responder responder) { kept.emplace(std::move(responder)); })(
+      request_of("POST", "/v1/x", "", {}),
+      http::Responder(std::make_shared<StreamExchange>(client)));
+  kept->stream()->expect_whole(true);
+  EXPECT_TRUE(client->is_expected_whole);
+  kept->send({.status = 200});
 }
 
 TEST_F(AccessLogTest, OneWhoseResponderGoesWithoutAnAnswerIsToldToo) {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/base/parse_number.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 
@@ -13,21 +12,20 @@ constexpr std::string_view kActivity = "/v1/activity";
 
 ActivityCall decode_ended(std::string_view query) {
   ListEnded call;
-  call.query.function = http::query_value(query, "function");
+  call.function = http::query_value(query, "function");
   const auto limit = page_limit(query, kActivityPerPage);
   if (!limit.ok()) return error_response(limit.error());
-  call.query.limit = *limit;
-  for (const auto& [name, sequence] :
-       {std::pair("after", &call.query.after), std::pair("before", &call.query.before)}) {
-    const std::string text = http::query_value(query, name);
-    if (text.empty()) continue;
-    const auto number = parse_number<uint64_t>(text);
-    if (!number) {
+  call.limit = *limit;
+  for (const auto& [name, place] :
+       {std::pair("after", &call.after), std::pair("before", &call.before)}) {
+    auto cursor = NodeCursor::parse(http::query_value(query, name));
+    if (!cursor.ok()) {
       return error_response(
           Error{ErrorCode::kInvalidArgument,
-                std::string(name) + " must be the number 'sequence' of an invocation"});
+                std::string(name) +
+                    " must be the number 'sequence' of an invocation, or what 'next' said"});
     }
-    *sequence = *number;
+    *place = *std::move(cursor);
   }
   return call;
 }
@@ -52,7 +50,8 @@ ActivityCall decode_activity_call(const http::Request& request) {
   if (kind == "functions") {
     const auto limit = page_limit(query, kActivityPerPage);
     if (!limit.ok()) return error_response(limit.error());
-    return ListFunctionActivity{http::query_value(query, "after"), *limit};
+    return ListFunctionActivity{http::query_value(query, "after"), *limit,
+                                http::query_value(query, "latencies") == "1"};
   }
   if (kind == "live" && is_list) {
     const auto limit = page_limit(query, kActivityPerPage);

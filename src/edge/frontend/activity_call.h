@@ -8,6 +8,7 @@
 #include "core/domain/activity.h"
 #include "core/http/message.h"
 #include "edge/frontend/caller.h"
+#include "edge/frontend/node_cursor.h"
 
 namespace lambent::frontend {
 
@@ -16,12 +17,21 @@ constexpr size_t kActivityPerPage = 500;
 struct ListFunctionActivity {
   std::string after;  // a name; empty: from the start
   size_t limit = kActivityPerPage;
+  bool with_latencies = false;  // what their percentiles are made of
 };
 struct ReadFunctionActivity {
   std::string function;
 };
+// Those after one place and before the other; a place that says nothing of a node is none.
 struct ListEnded {
-  EndedQuery query;
+  std::string function;  // empty: all
+  NodeCursor after;
+  NodeCursor before;
+  size_t limit = kActivityPerPage;
+
+  EndedQuery query_at(const std::string& node) const {
+    return {function, after.offset_at(node), before.offset_at(node), limit};
+  }
 };
 struct ReadEnded {
   InvocationId invocation;

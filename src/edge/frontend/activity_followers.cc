@@ -1,6 +1,7 @@
 #include "edge/frontend/activity_followers.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -20,6 +21,8 @@ constexpr size_t kMostEnded = 500;
 constexpr size_t kMostSandboxes = 500;
 // Functions that are looked at in a second; with more of them a change is told later.
 constexpr size_t kMostFunctions = 2'000;
+// The same where nodes are asked: as many as they give at once.
+constexpr size_t kMostFunctionsOfAll = 500;
 
 std::string event(const char* name, const json& data) {
   return std::string("event: ") + name + "\ndata: " + to_text(data) + "\n\n";
@@ -39,7 +42,11 @@ json list(const std::vector<T>& values) {
 
 }  // namespace
 
+ActivityFollowers::ActivityFollowers(Dependencies dependencies)
+    : uses_(std::move(dependencies)), self_(std::make_shared<ActivityFollowers*>(this)) {}
+
 ActivityFollowers::~ActivityFollowers() {
+  *self_ = nullptr;
   if (scheduled_) uses_.loop.cancel(timer_);
 }
 
@@ -68,7 +75,10 @@ bool ActivityFollowers::add(TenantId tenant, std::function<bool()> may_read,
     }
   }
   Follower follower{tenant, std::move(may_read), std::move(responder), std::move(left)};
-  if (serve(follower, state_event(tenant))) followers_.emplace(next_++, std::move(follower));
+  // At first what is here; that of other nodes comes with the next event.
+  const Told nothing;
+  const Told* told = uses_.others.are_there() ? &nothing : nullptr;
+  if (serve(follower, state_event(tenant, told))) followers_.emplace(next_++, std::move(follower));
   schedule();
   return true;
 }
@@ -84,20 +94,62 @@ void ActivityFollowers::schedule() {
 }
 
 void ActivityFollowers::serve_all() {
-  std::map<TenantId, std::string> events;
+  const auto is_followed = [this](TenantId tenant) {
+    return std::ranges::any_of(followers_,
+                               [&](const auto& each) { return each.second.tenant == tenant; });
+  };
+  std::erase_if(channels_, [&](const auto& channel) { return !is_followed(channel.first); });
   for (auto& [tenant, channel] : channels_) {
-    const bool is_followed = std::ranges::any_of(
-        followers_, [&](const auto& each) { return each.second.tenant == tenant; });
-    if (is_followed) events[tenant] = events_of(tenant, channel);
+    if (uses_.others.are_there()) {
+      if (!channel.asks_others) ask_and_serve(tenant, channel);
+    } else {
+      serve(tenant, events_of(tenant, channel, nullptr));
+    }
   }
+}
+
+void ActivityFollowers::serve(TenantId tenant, const std::string& events) {
   for (auto follower = followers_.begin(); follower != followers_.end();) {
-    const bool goes_on = serve(follower->second, events[follower->second.tenant]);
-    follower = goes_on ? std::next(follower) : followers_.erase(follower);
+    const bool stays = follower->second.tenant != tenant || serve(follower->second, events);
+    follower = stays ? std::next(follower) : followers_.erase(follower);
   }
-  std::erase_if(channels_, [&](const auto& channel) {
-    return std::ranges::none_of(
-        followers_, [&](const auto& each) { return each.second.tenant == channel.first; });
+}
+
+void ActivityFollowers::ask_and_serve(TenantId tenant, Channel& channel) {
+  channel.asks_others = true;
+  auto told = std::make_shared<Told>();
+  auto left = std::make_shared<size_t>(1);
+  const auto one_less = [self = self_, told, left, tenant] {
+    if (--*left > 0 || *self == nullptr) return;
+    const auto found = (*self)->channels_.find(tenant);
+    if (found == (*self)->channels_.end()) return;
+    found->second.asks_others = false;
+    (*self)->serve(tenant, (*self)->events_of(tenant, found->second, told.get()));
+  };
+  const auto ask = [&](NodeAnswers Told::*what,
+                       const std::function<std::string(const std::string&)>& target) {
+    ++*left;
+    ask_others(uses_.others, tenant, target, [told, what, one_less](NodeAnswers answers) {
+      told.get()->*what = std::move(answers);
+      one_less();
+    });
+  };
+  const auto always = [](std::string target) {
+    return [target = std::move(target)](const std::string&) { return target; };
+  };
+  ask(&Told::live, always("/v1/activity/live?limit=" + std::to_string(kMostLive)));
+  ask(&Told::sandboxes, always("/v1/sandboxes"));
+  ask(&Told::devices, always("/v1/devices"));
+  ask(&Told::functions,
+      always("/v1/activity/functions?latencies=1&limit=" + std::to_string(kMostFunctionsOfAll) +
+             "&after=" + http::percent_encode(channel.walked_to)));
+  ask(&Told::ended, [&channel](const std::string& node) {
+    const auto last = channel.last_ended_at.find(node);
+    const std::string ended = "/v1/activity/invocations?limit=";
+    if (last == channel.last_ended_at.end()) return ended + "1";
+    return ended + std::to_string(kMostEnded) + "&after=" + std::to_string(last->second);
   });
+  one_less();
 }
 
 bool ActivityFollowers::serve(Follower& follower, const std::string& events) {
@@ -109,29 +161,64 @@ bool ActivityFollowers::serve(Follower& follower, const std::string& events) {
   return follower.responder.send_chunk(events);
 }
 
-std::string ActivityFollowers::events_of(TenantId tenant, Channel& channel) const {
-  return state_event(tenant) + functions_event(tenant, channel) + ended_event(tenant, channel);
+std::string ActivityFollowers::events_of(TenantId tenant, Channel& channel,
+                                         const Told* told) const {
+  return state_event(tenant, told) + functions_event(tenant, channel, told) +
+         ended_event(tenant, channel, told);
 }
 
-std::string ActivityFollowers::state_event(TenantId tenant) const {
-  std::vector<SandboxStatus> sandboxes = uses_.invocations.sandbox_status(tenant, Metering::kMemory);
-  const size_t all_sandboxes = sandboxes.size();
+std::string ActivityFollowers::state_event(TenantId tenant, const Told* told) const {
+  std::vector<SandboxStatus> sandboxes =
+      uses_.invocations.sandbox_status(tenant, Metering::kMemory);
+  size_t all_sandboxes = sandboxes.size();
   if (sandboxes.size() > kMostSandboxes) sandboxes.resize(kMostSandboxes);
-  json state = {{"at", to_seconds(uses_.loop.clock().wall_now())},
-                {"live", list(uses_.activity.live(tenant, kMostLive))},
-                {"gpu_runs", list(uses_.activity.gpu_runs(tenant))},
-                {"all_sandboxes", all_sandboxes}};
-  state.update(json::parse(sandbox_list(sandboxes)));
-  if (uses_.devices) state.update(json::parse(uses_.devices()));
+  json state = {{"at", to_seconds(uses_.loop.clock().wall_now())}};
+  json own = {{"invocations", list(uses_.activity.live(tenant, kMostLive))},
+              {"gpu_runs", list(uses_.activity.gpu_runs(tenant))}};
+  own.update(json::parse(sandbox_list(sandboxes)));
+  if (uses_.devices) own.update(json::parse(uses_.devices()));
   if (uses_.slices)
     state["slices"] = json::parse(uses_.slices(tenant)).value("slices", json::array());
+  if (told != nullptr) {
+    const auto with_own = [&](const NodeAnswers& answers) {
+      std::vector<NodeAnswer> all = answers.answers;
+      all.insert(all.begin(), {uses_.others.self(), own});
+      return all;
+    };
+    for (const NodeAnswer& each : told->sandboxes.answers) {
+      all_sandboxes += list_under(each.body, "sandboxes").size();
+    }
+    const auto sandboxes_of_all = with_own(told->sandboxes);
+    const auto devices_of_all = with_own(told->devices);
+    const json live = merge_live(with_own(told->live), kMostLive);
+    own["sandboxes"] = rows_of_all(sandboxes_of_all, "sandboxes", kMostSandboxes);
+    own["devices"] = rows_of_all(devices_of_all, "devices", SIZE_MAX);
+    own.update(live);
+    state["silent_nodes"] = told->live.silent;
+  }
+  state["all_sandboxes"] = all_sandboxes;
+  state["live"] = std::move(own["invocations"]);
+  own.erase("invocations");
+  state.update(own);
   return event("state", state);
 }
 
+FiguresPage ActivityFollowers::functions_after(TenantId tenant, const Channel& channel,
+                                               const Told* told) const {
+  const size_t most = told == nullptr ? kMostFunctions : kMostFunctionsOfAll;
+  FiguresPage page;
+  for (FunctionActivity& each : uses_.activity.functions(tenant, channel.walked_to, most)) {
+    FunctionFigures& row = page.rows.emplace_back(std::move(each));
+    if (told != nullptr) row.latencies = uses_.activity.latencies({tenant, row.activity.name});
+  }
+  if (page.rows.size() == most) page.next = page.rows.back().activity.name;
+  return told == nullptr ? page : merge_functions(std::move(page), told->functions.answers);
+}
+
 // Empty if none changed.
-std::string ActivityFollowers::functions_event(TenantId tenant, Channel& channel) const {
-  const auto page = uses_.activity.functions(tenant, channel.walked_to, kMostFunctions);
-  const bool is_last = page.size() < kMostFunctions;
+std::string ActivityFollowers::functions_event(TenantId tenant, Channel& channel,
+                                               const Told* told) const {
+  const FiguresPage page = functions_after(tenant, channel, told);
   json changed = json::array();
   json removed = json::array();
   auto known = channel.functions.upper_bound(channel.walked_to);
@@ -141,7 +228,7 @@ std::string ActivityFollowers::functions_event(TenantId tenant, Channel& channel
       known = channel.functions.erase(known);
     }
   };
-  for (const FunctionActivity& each : page) {
+  for (const auto& [each, latencies] : page.rows) {
     remove_until(&each.name);
     if (known != channel.functions.end() && known->first == each.name) {
       if (known->second != each) changed.push_back(to_json(each));
@@ -153,23 +240,52 @@ std::string ActivityFollowers::functions_event(TenantId tenant, Channel& channel
     if (channel.knows_all || was_called(each)) changed.push_back(to_json(each));
     channel.functions.emplace_hint(known, each.name, each);
   }
-  if (is_last) {
+  if (page.next.empty()) {
     remove_until(nullptr);
     channel.knows_all = true;
   }
-  channel.walked_to = is_last ? "" : page.back().name;
+  channel.walked_to = page.next;
   if (changed.empty() && removed.empty()) return "";
   return event("functions", {{"functions", std::move(changed)}, {"removed", std::move(removed)}});
 }
 
-std::string ActivityFollowers::ended_event(TenantId tenant, Channel& channel) const {
-  const auto ended =
-      uses_.activity.ended(tenant, {.after = channel.last_ended, .limit = kMostEnded});
-  if (ended.empty()) return "";
+std::string ActivityFollowers::ended_event(TenantId tenant, Channel& channel,
+                                           const Told* told) const {
+  uint64_t missed = 0;
   // Those between are the oldest of what came; their functions' counts have them.
-  const uint64_t missed = ended.back().sequence - channel.last_ended - 1;
-  channel.last_ended = ended.front().sequence;
-  return event("ended", {{"invocations", list(ended)}, {"missed", missed}});
+  const auto take = [&missed](const json& rows, uint64_t& last) {
+    const auto first = rows.back()["sequence"].get<uint64_t>();
+    if (first > last) missed += first - last - 1;
+    last = rows.front()["sequence"].get<uint64_t>();
+  };
+  json rows =
+      list(uses_.activity.ended(tenant, {.after = channel.last_ended, .limit = kMostEnded}));
+  if (!rows.empty()) take(rows, channel.last_ended);
+  if (told != nullptr) {
+    rows = rows_of_all({{uses_.others.self(), {{"invocations", rows}}}}, "invocations", kMostEnded);
+    for (const NodeAnswer& each : told->ended.answers) {
+      const json fresh = ended_rows(each.body);
+      const bool is_known = channel.last_ended_at.contains(each.node);
+      uint64_t& last = channel.last_ended_at[each.node];
+      if (began_again(each.body, last)) last = 0;
+      if (fresh.empty()) continue;
+      if (!is_known) {
+        last = fresh.front()["sequence"].get<uint64_t>();
+        continue;
+      }
+      take(fresh, last);
+      for (const json& row : fresh) {
+        rows.push_back(row);
+        rows.back()["node"] = each.node;
+      }
+    }
+  }
+  if (rows.empty()) return "";
+  if (told != nullptr) {
+    std::ranges::stable_sort(rows.get_ref<json::array_t&>(), std::greater(),
+                             [](const json& row) { return row["ended"].get<double>(); });
+  }
+  return event("ended", {{"invocations", std::move(rows)}, {"missed", missed}});
 }
 
 }  // namespace lambent::frontend

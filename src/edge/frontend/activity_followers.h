@@ -1,6 +1,8 @@
 // ActivityFollowers: clients that watch what a tenant's functions do. Each gets server-sent events,
 // once a second: the state of the moment, functions that changed, invocations that ended. What is
-// the same for all followers of a tenant is made once. On the loop thread.
+// the same for all followers of a tenant is made once. In a cluster they are of all its nodes,
+// which are asked once for each piece, and again when all have answered or are named as silent. On
+// the loop thread.
 #pragma once
 
 #include <functional>
@@ -13,6 +15,8 @@
 #include "core/domain/invocation_service.h"
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
+#include "edge/frontend/activity_merge.h"
+#include "edge/frontend/node_answers.h"
 
 namespace lambent::frontend {
 
@@ -30,8 +34,9 @@ class ActivityFollowers {
     std::function<std::string()> devices;
     std::function<std::string(TenantId)> slices;
     std::function<bool()> ready;
+    OtherNodes others = {};
   };
-  explicit ActivityFollowers(Dependencies dependencies) : uses_(std::move(dependencies)) {}
+  explicit ActivityFollowers(Dependencies dependencies);
   ~ActivityFollowers();
   ActivityFollowers(const ActivityFollowers&) = delete;
   ActivityFollowers& operator=(const ActivityFollowers&) = delete;
@@ -56,16 +61,31 @@ class ActivityFollowers {
     // All were looked at: what is not known from then on is new, and not just met first.
     bool knows_all = false;
     uint64_t last_ended = 0;
+    // The same at other nodes; of one that has no place here it is asked for first.
+    std::map<std::string, uint64_t> last_ended_at;
+    bool asks_others = false;  // and has no answer yet
+  };
+  // What other nodes say for one piece.
+  struct Told {
+    NodeAnswers live;
+    NodeAnswers functions;
+    NodeAnswers ended;
+    NodeAnswers sandboxes;
+    NodeAnswers devices;
   };
 
   void schedule();
   void serve_all();
+  void serve(TenantId tenant, const std::string& events);
+  void ask_and_serve(TenantId tenant, Channel& channel);
   // False: there is nothing more to send to it.
   bool serve(Follower& follower, const std::string& events);
-  std::string events_of(TenantId tenant, Channel& channel) const;
-  std::string state_event(TenantId tenant) const;
-  std::string functions_event(TenantId tenant, Channel& channel) const;
-  std::string ended_event(TenantId tenant, Channel& channel) const;
+  // `told`: null where there are no other nodes.
+  std::string events_of(TenantId tenant, Channel& channel, const Told* told) const;
+  std::string state_event(TenantId tenant, const Told* told) const;
+  FiguresPage functions_after(TenantId tenant, const Channel& channel, const Told* told) const;
+  std::string functions_event(TenantId tenant, Channel& channel, const Told* told) const;
+  std::string ended_event(TenantId tenant, Channel& channel, const Told* told) const;
 
   const Dependencies uses_;
   std::map<uint64_t, Follower> followers_;
@@ -73,6 +93,8 @@ class ActivityFollowers {
   uint64_t next_ = 0;
   bool scheduled_ = false;
   loop::TimerId timer_;
+  // Points to this until it ends. Shared with what is being asked.
+  std::shared_ptr<ActivityFollowers*> self_;
 };
 
 }  // namespace lambent::frontend

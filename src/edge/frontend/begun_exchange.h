@@ -49,6 +49,9 @@ class BegunExchange final : public http::Responder::Exchange,
   }
   void receive(Sink sink) override;
   void hold(bool held) override;
+  void expect_whole(bool expects) override {
+    if (stream_ != nullptr) stream_->expect_whole(expects);
+  }
   void start(http::Response head, std::optional<uint64_t> size) override;
   void switch_protocols(http::Response head) override;
   bool send_bytes(std::string_view bytes) override;

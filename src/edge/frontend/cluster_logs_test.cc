@@ -37,8 +37,9 @@ class FakeNodes final : public http::ForwardService {
   void changed() override {}
   std::string self() const override { return "a"; }
   std::vector<Peer> peers() const override { return others; }
-  void ask(const std::string& node, std::string target, Duration,
+  void ask(const std::string& node, Question question, Duration,
            std::function<void(Result<http::Response>)> done) override {
+    std::string target = std::move(question.target);
     const auto part = parts.find(node);
     if (part == parts.end()) return asked.push_back({node, std::move(target), std::move(done)});
     done(answer_of(part->second, target));
@@ -200,7 +201,7 @@ TEST_F(ClusterLogsTest, APlaceIsGoodWhetherOtherNodesAreReadOrNot) {
   const auto read_from = [this](const std::string& place, bool only_here) {
     std::string next;
     std::string text;
-    reader_.read({.function = f_, .from = *LogCursor::parse(place), .only_here = only_here},
+    reader_.read({.function = f_, .from = *NodeCursor::parse(place), .only_here = only_here},
                  [&](const auto& answer) {
                    text = LogView({}).show(*answer, false);
                    next = answer->next_offset;

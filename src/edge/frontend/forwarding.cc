@@ -4,6 +4,7 @@
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/native_path.h"
+#include "edge/frontend/node_answers.h"
 
 namespace lambent::frontend {
 namespace {
@@ -89,7 +90,7 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
 
 // Its bytes are brought to the node that is asked; the store seeks them.
 std::optional<Forwarding> forwarding_of_object(const http::Request& request) {
-  if (request.headers.get("X-Lambent-Only-Here") == "true") return std::nullopt;
+  if (asks_only_here(request)) return std::nullopt;
   if (request.method == "HEAD") return Forwarding{Destination::kWhoKnows, ""};
   if (request.method == "DELETE") return Forwarding{Destination::kAllWhoKnow, ""};
   return std::nullopt;
@@ -97,7 +98,7 @@ std::optional<Forwarding> forwarding_of_object(const http::Request& request) {
 
 // Volumes and layers. The home keeps them, also where all share a catalog.
 std::optional<Forwarding> forwarding_of_kept(const http::Request& request) {
-  if (request.headers.get("X-Lambent-Only-Here") == "true") return std::nullopt;
+  if (asks_only_here(request)) return std::nullopt;
   return Forwarding{Destination::kHomeOnly, ""};
 }
 

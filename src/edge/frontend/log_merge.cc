@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/base/parse_number.h"
 #include "core/base/utf8.h"
 #include "edge/frontend/json_text.h"
 
@@ -12,14 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostNodes = 1024;
 constexpr size_t kMostMarks = 16 * 1024;
 constexpr size_t kMostHead = 64;  // bytes of a part's JSON for each of its marks, and for the rest
-
-Error bad_cursor() {
-  return {ErrorCode::kInvalidArgument,
-          "offset must be a whole number of bytes, or what x-lambent-next-offset said"};
-}
 
 Error bad_part(std::string_view what) {
   return {ErrorCode::kInvalidArgument, "a part of a log has " + std::string(what)};
@@ -137,52 +130,6 @@ Source* first_of(std::vector<Source>& sources, const std::vector<LogPart>& parts
 
 }  // namespace
 
-Result<LogCursor> LogCursor::parse(std::string_view text) {
-  LogCursor cursor;
-  if (text.empty()) return cursor;
-  if (const auto number = parse_number<uint64_t>(text)) {
-    cursor.offsets_[""] = *number;
-    return cursor;
-  }
-  while (!text.empty()) {
-    const std::string_view each = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(each.size() + 1, text.size()));
-    const size_t colon = each.find(':');
-    if (colon == std::string_view::npos || colon == 0) return bad_cursor();
-    const auto number = parse_number<uint64_t>(each.substr(colon + 1));
-    if (!number || cursor.offsets_.size() == kMostNodes) return bad_cursor();
-    cursor.offsets_[std::string(each.substr(0, colon))] = *number;
-  }
-  return cursor;
-}
-
-void LogCursor::name_own(const std::string& node) {
-  auto unnamed = offsets_.extract("");
-  if (unnamed.empty()) return;
-  unnamed.key() = node;
-  offsets_.insert(std::move(unnamed));
-}
-
-uint64_t LogCursor::offset_at(const std::string& node) const {
-  const auto found = offsets_.find(node);
-  return found != offsets_.end() ? found->second : 0;
-}
-
-std::string LogCursor::text_for(const std::string& only_node) const {
-  const bool is_alone = offsets_.size() == 1 && offsets_.contains(only_node);
-  return is_alone ? std::to_string(offsets_.at(only_node)) : text();
-}
-
-std::string LogCursor::text() const {
-  if (offsets_.empty()) return "0";
-  std::string text;
-  for (const auto& [node, offset] : offsets_) {
-    if (node.empty()) return std::to_string(offset);
-    text += (text.empty() ? "" : ",") + node + ":" + std::to_string(offset);
-  }
-  return text;
-}
-
 std::string encode_log_part(const LogPart& part) {
   const auto in_milliseconds = [](Duration at) {
     return std::to_string(std::chrono::floor<milliseconds>(at).count());
@@ -247,7 +194,7 @@ void bound_marks(LogChunk& chunk) {
   chunk.marks.resize(kMostMarks);
 }
 
-MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeOptions& options) {
+MergedLog merge_logs(std::vector<LogPart> parts, NodeCursor from, const LogMergeOptions& options) {
   MergedLog merged;
   merged.parts = std::move(parts);
   merged.next = std::move(from);

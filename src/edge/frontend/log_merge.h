@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,31 +10,9 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/domain/function_log.h"
+#include "edge/frontend/node_cursor.h"
 
 namespace lambent::frontend {
-
-// How far a reader has come at each node: "0" is the beginning of all, "17" the offset on the node
-// that is asked, "a:17,b:0" those of nodes by name.
-class LogCursor {
- public:
-  LogCursor() = default;
-  // INVALID_ARGUMENT.
-  static Result<LogCursor> parse(std::string_view text);
-
-  // Which node is asked: from now on its place is under this name, whatever it was under before.
-  void name_own(const std::string& node);
-  uint64_t offset_at(const std::string& node) const;
-  void set(const std::string& node, uint64_t offset) { offsets_[node] = offset; }
-  bool operator==(const LogCursor&) const = default;
-  // An empty name is the only node.
-  std::string text() const;
-  // The same, but a number where no node but this has a place.
-  std::string text_for(const std::string& only_node) const;
-
- private:
-  // An empty name: of the node that is asked.
-  std::map<std::string, uint64_t> offsets_;
-};
 
 // What one node has from an offset on.
 struct LogPart {
@@ -72,7 +48,7 @@ struct MergedLog {
 
   std::vector<LogPart> parts;  // that the lines are of
   std::vector<MergedLine> lines;
-  LogCursor next;
+  NodeCursor next;
   bool has_more = false;
   bool older_is_gone = false;  // what was asked for is kept no more
 };
@@ -91,6 +67,6 @@ struct LogMergeOptions {
 
 // Each node's lines stay in their order; between nodes the earlier time comes first. A node that
 // has more than it gave bounds what may come of the others. `from` says what was asked for.
-MergedLog merge_logs(std::vector<LogPart> parts, LogCursor from, const LogMergeOptions& options);
+MergedLog merge_logs(std::vector<LogPart> parts, NodeCursor from, const LogMergeOptions& options);
 
 }  // namespace lambent::frontend

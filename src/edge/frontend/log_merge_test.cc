@@ -166,14 +166,14 @@ TEST(LogMergeTest, WhatIsGoneIsSaid) {
 }
 
 TEST(LogMergeTest, ANodeThatDoesNotAnswerKeepsItsPlace) {
-  const auto from = LogCursor::parse("a:1,b:7");
+  const auto from = NodeCursor::parse("a:1,b:7");
   ASSERT_TRUE(from.ok());
   const auto merged = merge_logs({part_of("a", {1})}, *from, {});
   EXPECT_EQ(merged.next.text(), "a:3,b:7");
 }
 
-TEST(LogCursorTest, IsANumberOrOneForEachNode) {
-  auto number = LogCursor::parse("17");
+TEST(NodeCursorTest, IsANumberOrOneForEachNode) {
+  auto number = NodeCursor::parse("17");
   ASSERT_TRUE(number.ok());
   EXPECT_EQ(number->offset_at("b"), 0u);
   EXPECT_EQ(number->text(), "17");
@@ -181,18 +181,18 @@ TEST(LogCursorTest, IsANumberOrOneForEachNode) {
   EXPECT_EQ(number->offset_at("a"), 17u);
   EXPECT_EQ(number->text_for("a"), "17");
   EXPECT_EQ(number->text(), "a:17");
-  const auto list = LogCursor::parse("a:1,b-2.c:20");
+  const auto list = NodeCursor::parse("a:1,b-2.c:20");
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->offset_at("b-2.c"), 20u);
   EXPECT_EQ(list->offset_at("c"), 0u);
   EXPECT_EQ(list->text(), "a:1,b-2.c:20");
   EXPECT_EQ(list->text_for("a"), "a:1,b-2.c:20");
-  EXPECT_EQ(LogCursor::parse("")->text(), "0");
+  EXPECT_EQ(NodeCursor::parse("")->text(), "0");
   for (const char* text : {"-1", "a", "a:", ":1", "a:x", "a:1,", ",", "1,2", "a:1,b",
                            "99999999999999999999", "a:99999999999999999999"}) {
     // A comma at the end is no harm.
     if (std::string_view(text) == "a:1,") continue;
-    EXPECT_FALSE(LogCursor::parse(text).ok()) << text;
+    EXPECT_FALSE(NodeCursor::parse(text).ok()) << text;
   }
 }
 

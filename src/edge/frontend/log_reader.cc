@@ -73,19 +73,16 @@ std::string log_part_target(std::string_view tenant, const std::string& function
          "&most=" + std::to_string(most);
 }
 
-LogReader::LogReader(InvocationService& service, loop::EventLoop& loop, LogNodes others)
+LogReader::LogReader(InvocationService& service, loop::EventLoop& loop, OtherNodes others)
     : service_(service), loop_(loop), others_(std::move(others)) {}
 
 bool LogReader::asks_others(const Question& question) const {
-  return others_.nodes != nullptr && !question.only_here && !others_.nodes->peers().empty();
-}
-
-std::string LogReader::self() const {
-  return others_.nodes != nullptr ? others_.nodes->self() : std::string();
+  return !question.only_here && others_.are_there();
 }
 
 LogPart LogReader::own_part(const Question& question, size_t most) const {
-  LogPart part{.node = self(), .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
+  LogPart part{
+      .node = others_.self(), .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
   part.asked = question.from.offset_at(part.node);
   auto chunk = service_.read_log(question.function, part.asked, most);
   part.is_known = chunk.ok();
@@ -96,7 +93,7 @@ LogPart LogReader::own_part(const Question& question, size_t most) const {
 void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> done) {
   auto gathering = std::make_shared<Gathering>();
   gathering->question = asked;
-  gathering->self = self();
+  gathering->self = others_.self();
   gathering->question.from.name_own(gathering->self);
   const Question& question = gathering->question;
   gathering->done = std::move(done);
@@ -121,7 +118,7 @@ void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> 
     ++gathering->left;
     const uint64_t offset = question.from.offset_at(peer.node);
     others_.nodes->ask(
-        peer.node, log_part_target(tenant, question.function.name, offset, most), kAnswerTime,
+        peer.node, {log_part_target(tenant, question.function.name, offset, most)}, kAnswerTime,
         [gathering, one_less, node = peer.node, offset, most, &clock, begun](const auto& answer) {
           auto part = part_in(answer, offset, most);
           if (part.ok()) {

@@ -8,26 +8,20 @@
 #include <vector>
 
 #include "core/domain/invocation_service.h"
-#include "core/http/forward_service.h"
 #include "core/loop/event_loop.h"
 #include "edge/frontend/log_merge.h"
+#include "edge/frontend/node_answers.h"
 
 namespace lambent::frontend {
-
-// The other nodes, and what they call a tenant.
-struct LogNodes {
-  http::ForwardService* nodes = nullptr;  // null: there are no others
-  std::function<std::string(TenantId)> tenant_name = {};
-};
 
 class LogReader {
  public:
   // All that is given outlives it.
-  LogReader(InvocationService& service, loop::EventLoop& loop, LogNodes others);
+  LogReader(InvocationService& service, loop::EventLoop& loop, OtherNodes others);
 
   struct Question {
     FunctionName function;
-    LogCursor from;
+    NodeCursor from;
     bool only_here = false;
     LogMergeOptions merge = {};  // where other nodes are asked, lines wait as that says
     // One that has read before: while a node that may have the function is silent, it is not gone.
@@ -47,13 +41,11 @@ class LogReader {
   bool asks_others(const Question& question) const;
 
  private:
-  // Empty where the worker is in no cluster, however few nodes that has now.
-  std::string self() const;
   LogPart own_part(const Question& question, size_t most) const;
 
   InvocationService& service_;
   loop::EventLoop& loop_;
-  const LogNodes others_;
+  const OtherNodes others_;
 };
 
 // Where a node tells its part of a log: /v1/cluster/log/TENANT/NAME.

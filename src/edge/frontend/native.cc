@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/domain/model_function.h"
+#include "edge/frontend/activity_merge.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/metrics_of_tenant.h"
@@ -72,12 +73,15 @@ class Answering {
       page.resize(call.limit);
       next = page.back().spec.name.name;
     }
-    responder_.send(json_response(200, function_list(page, next)));
+    const std::string target = "/v1/functions?limit=" + std::to_string(call.limit) +
+                               "&after=" + http::percent_encode(call.after);
+    answer_for_all(call, target, function_list(page, next), merge_function_status);
   }
 
   void operator()(ListSandboxStatus& call) {
-    responder_.send(
-        json_response(200, sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory))));
+    answer_for_all(call, "/v1/sandboxes",
+                   sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory)),
+                   with_rows_under("sandboxes"));
   }
 
   void operator()(ReadLog& call) {
@@ -149,9 +153,10 @@ class Answering {
         });
   }
 
-  void operator()(ListDevices&) {
-    responder_.send(json_response(
-        200, options_.devices ? options_.devices() : std::string("{\"devices\":[]}")));
+  void operator()(ListDevices& call) {
+    answer_for_all(call, "/v1/devices",
+                   options_.devices ? options_.devices() : std::string("{\"devices\":[]}"),
+                   with_rows_under("devices"));
   }
 
   void operator()(ChangeDevice& call) {
@@ -260,6 +265,37 @@ class Answering {
   }
 
  private:
+  // Of this node's own answer and those of others, as JSON.
+  using Merge = std::function<nlohmann::json(nlohmann::json own, const std::vector<NodeAnswer>&)>;
+
+  Merge with_rows_under(const char* key) const {
+    return
+        [key, self = options_.other_nodes.self()](nlohmann::json own, std::vector<NodeAnswer> all) {
+          nlohmann::json rows = own;
+          all.insert(all.begin(), {self, std::move(own)});
+          rows[key] = rows_of_all(all, key, SIZE_MAX);
+          return rows;
+        };
+  }
+
+  // `own` where there are no other nodes, or the client asks for this one.
+  template <typename Call>
+  void answer_for_all(const Call& call, const std::string& target, std::string own,
+                      const Merge& merge) {
+    if (call.only_here || !options_.other_nodes.are_there()) {
+      return responder_.send(json_response(200, std::move(own)));
+    }
+    // Shared because a callback must be copyable.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    ask_others(
+        options_.other_nodes, call.tenant, [&](const std::string&) { return target; },
+        [answer, merge, own = std::move(own)](const NodeAnswers& others) {
+          nlohmann::json body = merge(nlohmann::json::parse(own), others.answers);
+          body["silent_nodes"] = others.silent;
+          answer->send(json_response(200, to_text(body)));
+        });
+  }
+
   void follow(const ReadLog& call, const LogReader::Question& question) {
     if (followers_.add(question, call.form, token_check(), responder_)) return;
     responder_.send(error_response(Error{ErrorCode::kResourceExhausted,
@@ -287,7 +323,7 @@ NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop
     : service_(service),
       random_(random),
       options_(std::move(options)),
-      logs_(service, loop, options_.log_nodes),
+      logs_(service, loop, options_.other_nodes),
       followers_(logs_, loop, options_.ready) {}
 
 void NativeFrontend::handle(const Caller& caller, http::Request request,

@@ -79,7 +79,7 @@ struct NativeOptions {
                      std::function<void(Result<std::string>)>)>
       measure;
   // Where the function may have run too.
-  LogNodes log_nodes = {};
+  OtherNodes other_nodes = {};
 };
 
 class NativeFrontend {

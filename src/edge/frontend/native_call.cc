@@ -17,11 +17,14 @@ namespace {
 constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
 constexpr size_t kMostReason = 256;       // bytes of why a device is drained
 
-NativeCall decode_functions(std::string_view query, const Caller& caller) {
+NativeCall decode_functions(const http::Request& request, const Caller& caller) {
+  const std::string_view query = http::query_of(request.target);
   const auto limit = page_limit(query, kFunctionStatusPerPage);
   if (!limit.ok()) return error_response(limit.error());
-  return ListFunctionStatus{
-      .tenant = caller.tenant, .after = http::query_value(query, "after"), .limit = *limit};
+  return ListFunctionStatus{.tenant = caller.tenant,
+                            .after = http::query_value(query, "after"),
+                            .limit = *limit,
+                            .only_here = asks_only_here(request)};
 }
 
 // "0" or "1"; false if there is none.
@@ -33,7 +36,12 @@ Result<bool> flag_in(std::string_view query, std::string_view name) {
 
 Result<ReadLog> read_log_query(std::string_view query) {
   ReadLog call;
-  ASSIGN_OR_RETURN(call.from, LogCursor::parse(http::query_value(query, "offset")));
+  auto from = NodeCursor::parse(http::query_value(query, "offset"));
+  if (!from.ok()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "offset must be a whole number of bytes, or what x-lambent-next-offset said"};
+  }
+  call.from = *std::move(from);
   ASSIGN_OR_RETURN(call.follow, flag_in(query, "follow"));
   ASSIGN_OR_RETURN(call.form.shows_times, flag_in(query, "times"));
   const std::string format = http::query_value(query, "format");
@@ -49,7 +57,7 @@ NativeCall decode_log(const http::Request& request, std::string name, std::strin
   auto call = read_log_query(query);
   if (!call.ok()) return error_response(call.error());
   call->function = {caller.tenant, std::move(name)};
-  call->only_here = request.headers.get("X-Lambent-Only-Here") == "true";
+  call->only_here = asks_only_here(request);
   return *std::move(call);
 }
 
@@ -114,11 +122,17 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const auto parts = path_parts(path);
   if (!parts.has_value() || parts->front() != "v1") return no_such_path(path);
   const std::string& kind = parts->at(1);
-  if (parts->size() == 2 && kind == "functions") return decode_functions(query, caller);
-  if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
+  if (parts->size() == 2 && kind == "functions") {
+    return decode_functions(request, caller);
+  }
+  if (parts->size() == 2 && kind == "sandboxes") {
+    return ListSandboxStatus{caller.tenant, asks_only_here(request)};
+  }
   if (parts->size() == 2 && kind == "schedules") return ListSchedules{caller.tenant};
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
-  if (parts->size() == 2 && kind == "devices") return ListDevices{};
+  if (parts->size() == 2 && kind == "devices") {
+    return ListDevices{caller.tenant, asks_only_here(request)};
+  }
   if (parts->size() == 4 && kind == "devices" &&
       (parts->at(3) == "drain" || parts->at(3) == "undrain")) {
     if (request.method != "POST") return method_not_allowed(request.method, "POST");

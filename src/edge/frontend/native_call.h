@@ -21,13 +21,15 @@ struct ListFunctionStatus {
   TenantId tenant;
   std::string after;  // a name; empty: from the start
   size_t limit = kFunctionStatusPerPage;
+  bool only_here = false;  // figures of this node, not of all nodes of a cluster
 };
 struct ListSandboxStatus {
   TenantId tenant;
+  bool only_here = false;
 };
 struct ReadLog {
   FunctionName function;
-  LogCursor from;
+  NodeCursor from;
   LogForm form;
   bool follow = false;
   bool only_here = false;  // of a cluster's nodes only this one
@@ -55,7 +57,10 @@ struct ListSchedules {
   TenantId tenant;
 };
 // All devices, and how they are.
-struct ListDevices {};
+struct ListDevices {
+  TenantId tenant;
+  bool only_here = false;
+};
 // Takes a device out of service, or back.
 struct ChangeDevice {
   std::string gpu;

@@ -8,6 +8,7 @@
 #include "core/base/sealed_memory.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
+#include "core/http/forward_service.h"
 
 namespace lambent::frontend {
 namespace {
@@ -44,7 +45,7 @@ http::Request request_for(const ObjectSource& source, std::string method, Object
   http::Request request;
   request.method = std::move(method);
   request.target = "/v1/objects/" + to_string(object);
-  request.headers.add("X-Lambent-Only-Here", "true");
+  request.headers.add(std::string(http::kOnlyHere), "true");
   if (source.sign) source.sign(request);
   return request;
 }

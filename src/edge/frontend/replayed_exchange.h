@@ -52,6 +52,8 @@ class ReplayedExchange final : public http::Responder::Exchange, public http::St
 
   void receive(Sink sink) override { body_.receive(std::move(sink)); }
   void hold(bool held) override { body_.hold(held); }
+  // It is here.
+  void expect_whole(bool) override {}
   void start(http::Response head, std::optional<uint64_t> size) override;
   // It asked for no other protocol.
   void switch_protocols(http::Response) override {}

@@ -92,18 +92,20 @@ NativeOptions with_tokens(NativeOptions options, const AccessService& access) {
 NativeOptions native_options(const NativeOptions& given, const AccessService& access,
                              http::ForwardService* forwards) {
   NativeOptions options = with_tokens(given, access);
-  options.log_nodes = {forwards, [&access](TenantId tenant) { return access.tenant_name(tenant); }};
+  options.other_nodes = {forwards,
+                         [&access](TenantId tenant) { return access.tenant_name(tenant); }};
   return options;
 }
 
 std::unique_ptr<ActivityFrontend> activity_frontend(const RouterOptions& options,
                                                     InvocationService& invocations,
-                                                    AccessService& access, loop::EventLoop& loop) {
+                                                    AccessService& access, loop::EventLoop& loop,
+                                                    http::ForwardService* forwards) {
   if (options.activity == nullptr) return nullptr;
-  const NativeOptions native = with_tokens(options.native, access);
+  const NativeOptions native = native_options(options.native, access, forwards);
   return std::make_unique<ActivityFrontend>(
       ActivityFollowers::Dependencies{*options.activity, invocations, loop, native.devices,
-                                      native.slices, native.ready},
+                                      native.slices, native.ready, native.other_nodes},
       native.token_is_good);
 }
 
@@ -136,7 +138,8 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       volumes_(services.volumes),
       layers_(services.layers),
       graphs_(services.graphs, services.invocations, random),
-      activity_(activity_frontend(options_, services.invocations, access_, loop)),
+      activity_(
+          activity_frontend(options_, services.invocations, access_, loop, services.forwards)),
       journal_(options_.journal),
       cluster_(
           {.cluster = options_.cluster,

@@ -139,6 +139,7 @@ class FakeStream final : public http::StreamedExchange {
  public:
   void receive(Sink sink) override { sink_ = std::move(sink); }
   void hold(bool held) override { held_ = held; }
+  void expect_whole(bool) override {}
   void start(http::Response, std::optional<uint64_t> size) override { size_ = size; }
   void switch_protocols(http::Response) override {}
   bool send_bytes(std::string_view bytes) override {

@@ -96,9 +96,30 @@ std::string prelude(const Program& program, const ProgramSource& source) {
          "#include <lambent/host/toolkit.h>\n" + host_api + "#include <lambent/kernel.h>\n";
 }
 
-// Code that asks gets what runs on a Volta: no instructions for asynchronous copies yet.
-constexpr std::string_view kArchitectureMacro =
-    "#ifndef __CUDA_ARCH__\n#define __CUDA_ARCH__ 700\n#endif\n";
+// Code that asks gets what runs on a Volta, without instructions for asynchronous copies; where
+// nvcc makes code for an Ampere or later, first what runs on that, which has arithmetic of
+// bfloat16.
+constexpr int kVolta = 700, kAmpere = 800;
+
+std::string architecture_macro(int architecture) {
+  return "#ifndef __CUDA_ARCH__\n#define __CUDA_ARCH__ " + std::to_string(architecture) +
+         "\n#endif\n";
+}
+
+// Of `-arch=sm_90`, `-arch sm_90`, `-gencode=arch=compute_80,code=sm_80` and their like, the
+// latest.
+int architecture_of(const std::vector<std::string>& nvcc_options) {
+  int found = kVolta;
+  for (const std::string& option : nvcc_options) {
+    for (const std::string_view mark : {"sm_", "compute_"}) {
+      for (size_t at = 0; (at = option.find(mark, at)) != std::string::npos;) {
+        at += mark.size();
+        found = std::max(found, 10 * std::atoi(option.c_str() + at));
+      }
+    }
+  }
+  return found < kAmpere ? kVolta : kAmpere;
+}
 
 std::vector<std::string> program_options(const Program& program) {
   std::vector<std::string> options = {"-w", "-fexceptions"};
@@ -125,7 +146,8 @@ std::string names_of(const Program& program) {
 
 // Compiles the program once so that its kernels can be told from its other functions, and lists
 // them.
-Result<std::vector<std::string>> find_kernels(const Program& program, const ProgramSource& source) {
+Result<std::vector<std::string>> find_kernels(const Program& program, const ProgramSource& source,
+                                              int architecture) {
   const HostCompilation& c = program.compilation;
   const std::string wrapper = c.scratch_folder + "/find.cc", object = c.scratch_folder + "/find.o";
   RETURN_IF_ERROR(write_file_atomically(wrapper,
@@ -134,7 +156,7 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
                                             "#define LAMBENT_INSTANTIATION(...) __VA_ARGS__\n"
                                             "#define __global__ __attribute__((used, section(\"" +
                                             std::string(kKernelSection) + "\")))\n" +
-                                            std::string(kArchitectureMacro) + source.text,
+                                            architecture_macro(architecture) + source.text,
                                         false));
   const auto run = [&](const std::string& compiler) {
     std::vector<std::string> command = {compiler,
@@ -182,8 +204,8 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
 
 // The program, followed by the registration of each kernel under its symbol.
 std::string registering_source(const Program& program, const ProgramSource& source,
-                               const std::vector<std::string>& kernels) {
-  std::string text = prelude(program, source) + std::string(kArchitectureMacro) +
+                               const std::vector<std::string>& kernels, int architecture) {
+  std::string text = prelude(program, source) + architecture_macro(architecture) +
                      "#define LAMBENT_INSTANTIATION(...)\n" + source.text + "\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelExpression expression = expression_of_symbol(kernels[i]);
@@ -254,17 +276,17 @@ std::string first_reason(const std::string& message) {
 
 // The kernels of the sources as the host compiler reads them.
 Result<std::vector<std::string>> compile_sources(const Program& program,
-                                                 const ProgramSource& source) {
+                                                 const ProgramSource& source, int architecture) {
   const HostCompilation& c = program.compilation;
-  ASSIGN_OR_RETURN(auto kernels, find_kernels(program, source));
+  ASSIGN_OR_RETURN(auto kernels, find_kernels(program, source, architecture));
   HostCompilation registering = c;
   registering.source = c.scratch_folder + "/register.cc";
   registering.quote_folder = std::filesystem::path(program.files.front()).parent_path().string();
   registering.options = program_options(program);
   // What is not used, host code above all, goes when the module is linked.
   registering.options.insert(registering.options.end(), {"-ffunction-sections", "-fdata-sections"});
-  RETURN_IF_ERROR(write_file_atomically(registering.source,
-                                        registering_source(program, source, kernels), false));
+  RETURN_IF_ERROR(write_file_atomically(
+      registering.source, registering_source(program, source, kernels, architecture), false));
   RETURN_IF_ERROR(compile_for_host(registering));
   RETURN_IF_ERROR(write_shared_bytes(c, kernels));
   return kernels;
@@ -298,12 +320,17 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
     ASSIGN_OR_RETURN(auto names, compile_ptx_kernels(program));
     return ProgramKernels{std::move(names), std::move(note)};
   };
-  if (program.by_ptx || is_ptx(program.files)) return by_ptx("");
+  if (program.by_ptx || program.in_lockstep || is_ptx(program.files)) return by_ptx("");
   const HostCompilation& c = program.compilation;
   const auto source = read_program(program.files, program.folders, c.scratch_folder);
   if (source.ok() && has_library_kernels(c, *source)) return by_ptx("");
-  auto kernels = source.ok() ? compile_sources(program, *source)
+  const int architecture = architecture_of(program.nvcc_options);
+  auto kernels = source.ok() ? compile_sources(program, *source, architecture)
                              : Result<std::vector<std::string>>(source.error());
+  if (source.ok() && !kernels.ok() && architecture != kVolta &&
+      kernels.error().code == ErrorCode::kInvalidArgument) {
+    kernels = compile_sources(program, *source, kVolta);
+  }
   if (kernels.ok()) return ProgramKernels{std::move(*kernels), ""};
   // nvcc reads what the host compiler does not. Where it fails as well, the first error tells more:
   // it names a line of the program.

@@ -22,6 +22,7 @@ struct Program {
   // Kernels by way of nvcc's PTX instead of their sources, and what else nvcc is told then.
   bool by_ptx = false;
   std::vector<std::string> nvcc_options;
+  bool in_lockstep = false;     // lanes of a warp come to shared memory together; only by PTX
   HostCompilation compilation;  // without a source
 };
 

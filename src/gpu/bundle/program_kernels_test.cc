@@ -71,6 +71,31 @@ TEST(ProgramKernels, WhatTheHostCompilerDoesNotReadGoesToNvcc) {
   EXPECT_NE(said.find("asked", nvcc), std::string::npos) << said;
 }
 
+// What the host compiler is told of the architecture, one word for each time that it was asked.
+std::string architectures_with(const std::vector<std::string>& nvcc_options) {
+  Program program = program_with_nvcc("__global__ void k() {}\n", "");
+  const std::string folder = program.compilation.scratch_folder, compiler = folder + "/compiler",
+                    asked = folder + "/asked";
+  const std::string script = "#!/bin/sh\nsed -n 's/#define __CUDA_ARCH__ //p' " + folder +
+                             "/find.cc >> " + asked + "\nexit 1\n";
+  EXPECT_TRUE(write_file_atomically(compiler, script, false).ok());
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  program.compilation.compiler = compiler;
+  program.toolkit_headers.clear();
+  program.nvcc_options = nvcc_options;
+  EXPECT_FALSE(compile_program_kernels(program).ok());
+  const auto told = read_file(asked, 1000);
+  return told.ok() ? *told : "none";
+}
+
+TEST(ProgramKernels, SourcesAreReadForTheArchitectureOfNvcc) {
+  EXPECT_EQ(architectures_with({}), "700\n");
+  EXPECT_EQ(architectures_with({"-arch=sm_75", "-O2"}), "700\n");
+  // What only a later one has may be more than the host compiler reads.
+  EXPECT_EQ(architectures_with({"-arch=sm_90a"}), "800\n700\n");
+  EXPECT_EQ(architectures_with({"-gencode", "arch=compute_70,code=[sm_70,sm_86]"}), "800\n700\n");
+}
+
 TEST(ProgramKernels, WithoutNvccTheErrorIsThatOfTheSources) {
   Program without_toolkit = program_with_nvcc("__global__ void k() {}\n", "");
   // Headers without a compiler, as NVIDIA's packages have them too.

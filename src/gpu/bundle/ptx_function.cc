@@ -72,8 +72,8 @@ std::string half_of(const std::string& pair) { return pair.substr(0, pair.size()
 
 class Body {
  public:
-  Body(const Function& function, const Scope& scope, unsigned& sites)
-      : function_(function), scope_(scope), sites_(sites) {
+  Body(const Function& function, const Scope& scope, Lanes lanes, unsigned& sites)
+      : function_(function), scope_(scope), lanes_(lanes), sites_(sites) {
     for (const auto* list : {&function.parameters, &function.results}) {
       for (const Parameter& each : *list) {
         const std::string name = cxx_name("p_", each.name);
@@ -95,6 +95,7 @@ class Body {
           text += "}\n";
           break;
         case Statement::Kind::kLabel:
+          last_access_ = 0;
           if (!tables_.contains(statement.text)) {
             text += cxx_name("l_", statement.text) + ":;\n";
           }
@@ -206,6 +207,7 @@ class Body {
     if (end == std::string::npos) return std::nullopt;
     const auto guard = predicate(text.substr(1, end - 1));
     const auto guarded = instruction(trimmed(text.substr(end)));
+    last_access_ = 0;
     if (!guard || !guarded) return std::nullopt;
     return "if (" + *guard + ") { " + *guarded + " }";
   }
@@ -378,6 +380,18 @@ class Body {
     });
   }
 
+  // What stands before an access to what may be shared memory. Loads behind loads and stores behind
+  // stores need no meeting of their own, but behind one with a guard, where some threads were not.
+  std::string meeting_before(const Operation& o, char access) {
+    const bool elsewhere =
+        o.has_any({"global", "local", "param", "param::entry", "param::func", "const"});
+    if (lanes_ == Lanes::kApart || elsewhere) return "";
+    const bool needs_none = access == last_access_ && access != 'a';
+    last_access_ = access;
+    if (needs_none) return "";
+    return kCall + "come_together(" + std::to_string(++sites_) + "); ";
+  }
+
   // ld and st of one number or a vector of them. What other threads may see at the same time is
   // read and written in one piece.
   Code memory(const Operation& o) {
@@ -403,7 +417,7 @@ class Body {
     const uint64_t bytes = Parameter{.type = o.type()}.bytes() * parts.size();
     if (in_order && (bytes > 16 || (bytes & (bytes - 1)) != 0)) return std::nullopt;
     const std::string arguments = "<" + o.type() + ", " + std::to_string(parts.size()) + ">";
-    std::string code = "{ const uint64_t at = " + *at + "; ";
+    std::string code = meeting_before(o, loads ? 'l' : 's') + "{ const uint64_t at = " + *at + "; ";
     if (loads) {
       code += "const auto read = " + kCall + (in_order ? "load_whole" : "load_each") + arguments +
               "(at); ";
@@ -447,7 +461,8 @@ class Body {
     }
     const std::string done =
         kCall + "atomic_" + *change + "<" + o.type() + alone + ">(" + joined(values, ", ") + ")";
-    return reduces ? Code(done + ";") : give(o.operands[0], done);
+    const auto code = reduces ? Code(done + ";") : give(o.operands[0], done);
+    return code ? Code(meeting_before(o, 'a') + *code) : code;
   }
 
   // `%r5|%p1`, of which the second is a predicate.
@@ -842,6 +857,8 @@ class Body {
 
   const Function& function_;
   const Scope& scope_;
+  const Lanes lanes_;
+  char last_access_ = 0;  // of shared memory since a label: 'l', 's', or neither
   unsigned& sites_;
   Symbols own_;  // parameters and local arrays
   std::map<std::string, std::string> registers_;
@@ -873,8 +890,9 @@ const std::string* Scope::find(std::string_view name) const {
   return nullptr;
 }
 
-Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites) {
-  return Body(function, scope, sites).run();
+Result<FunctionCode> translate(const Function& function, const Scope& scope, Lanes lanes,
+                               unsigned& sites) {
+  return Body(function, scope, lanes, sites).run();
 }
 
 }  // namespace lambent::bundle::ptx

@@ -28,10 +28,16 @@ struct FunctionCode {
   std::string text;  // what stands between the braces
 };
 
+// How the lanes of a warp come to accesses of shared memory: each when it does, or all together, as
+// programs expect that were written for GPUs before Volta.
+enum class Lanes { kApart, kInLockstep };
+
 // INVALID_ARGUMENT for what is no PTX and UNIMPLEMENTED for what the host cannot do, with the line
 // and the instruction. `sites` counts the calls of
-// activemask in all functions: threads of a warp at the same one are together.
-Result<FunctionCode> translate(const Function& function, const Scope& scope, unsigned& sites);
+// activemask, and accesses in lockstep, in all functions: threads of a warp at the same one are
+// together.
+Result<FunctionCode> translate(const Function& function, const Scope& scope, Lanes lanes,
+                               unsigned& sites);
 
 // The name of a register, a parameter or a label as C++.
 std::string cxx_name(std::string_view prefix, std::string_view name);

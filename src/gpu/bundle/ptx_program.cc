@@ -69,15 +69,16 @@ Result<std::vector<std::string>> compile_ptx_kernels(const Program& program) {
                                     : ptx_of_file(program, file, modules.size()));
     modules.push_back(std::move(text));
   }
-  ASSIGN_OR_RETURN(auto names, compile_ptx(modules, program.compilation, "-O2"));
+  const auto lanes = program.in_lockstep ? ptx::Lanes::kInLockstep : ptx::Lanes::kApart;
+  ASSIGN_OR_RETURN(auto names, compile_ptx(modules, program.compilation, "-O2", lanes));
   if (names.empty()) return Error{ErrorCode::kInvalidArgument, "the PTX has no kernels"};
   return names;
 }
 
 Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& modules,
                                              HostCompilation compilation,
-                                             const std::string& optimisation) {
-  ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules));
+                                             const std::string& optimisation, ptx::Lanes lanes) {
+  ASSIGN_OR_RETURN(const PtxSource source, source_of_ptx(modules, lanes));
   compilation.source = compilation.scratch_folder + "/ptx.cc";
   compilation.may_lack_kernels = true;
   // Nothing of the folder in which the program happens to run is taken for a header.

@@ -8,6 +8,7 @@
 
 #include "core/base/result.h"
 #include "gpu/bundle/program_kernels.h"
+#include "gpu/bundle/ptx_function.h"
 
 namespace lambent::bundle {
 
@@ -26,6 +27,7 @@ Result<std::vector<std::string>> compile_ptx_kernels(const Program& program);
 // The same of modules that are linked as one, of which the linked one may have no kernels.
 Result<std::vector<std::string>> compile_ptx(const std::vector<std::string>& modules,
                                              HostCompilation compilation,
-                                             const std::string& optimisation);
+                                             const std::string& optimisation,
+                                             ptx::Lanes lanes = ptx::Lanes::kApart);
 
 }  // namespace lambent::bundle

@@ -77,7 +77,8 @@ Error defined_twice(const std::string& name) {
 
 class SourceOfModules {
  public:
-  explicit SourceOfModules(const Module& module) : module_(module), own_(module.modules) {}
+  SourceOfModules(const Module& module, Lanes lanes)
+      : module_(module), lanes_(lanes), own_(module.modules) {}
 
   Result<PtxSource> run() {
     RETURN_IF_ERROR(number_functions());
@@ -332,7 +333,7 @@ class SourceOfModules {
 
   Result<void> define(const Function& function) {
     const Scope scope{{&inner_[&function], &own_[function.module], &common_}};
-    ASSIGN_OR_RETURN(const auto code, translate(function, scope, sites_));
+    ASSIGN_OR_RETURN(const auto code, translate(function, scope, lanes_, sites_));
     source_.text += head_of(function) +
                     " {\nchar* const lambent_shared = lambent_shared_memory;\n" + code.text + "}\n";
     if (source_.text.size() > kMostSource) {
@@ -348,6 +349,7 @@ class SourceOfModules {
   }
 
   const Module& module_;
+  const Lanes lanes_;
   PtxSource source_;
   std::vector<const Function*> defined_;
   std::map<const Function*, std::string> names_;  // as C++
@@ -363,10 +365,10 @@ class SourceOfModules {
 
 }  // namespace
 
-Result<PtxSource> source_of_ptx(const std::vector<std::string>& modules) {
+Result<PtxSource> source_of_ptx(const std::vector<std::string>& modules, ptx::Lanes lanes) {
   Module module;
   for (const std::string& each : modules) RETURN_IF_ERROR(read_module(each, module));
-  ASSIGN_OR_RETURN(auto source, SourceOfModules(module).run());
+  ASSIGN_OR_RETURN(auto source, SourceOfModules(module, lanes).run());
   source.text = "#define LAMBENT_PTX_VERSION " + std::to_string(module.target) +
                 "\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <lambent/kernel.h>\n"
                 "#include <lambent/host/ptx_module.h>\n" +

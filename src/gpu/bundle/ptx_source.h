@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "gpu/bundle/ptx_function.h"
 
 namespace lambent::bundle {
 
@@ -23,6 +24,7 @@ struct PtxSource {
 
 // Of modules that are linked as one. INVALID_ARGUMENT for what cannot be read and what is declared
 // and nowhere defined, UNIMPLEMENTED for what the host cannot do.
-Result<PtxSource> source_of_ptx(const std::vector<std::string>& modules);
+Result<PtxSource> source_of_ptx(const std::vector<std::string>& modules,
+                                ptx::Lanes lanes = ptx::Lanes::kApart);
 
 }  // namespace lambent::bundle

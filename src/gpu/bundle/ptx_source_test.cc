@@ -296,6 +296,26 @@ TEST(PtxSource, CopiesInBulkAreMadeAtOnceAndCounted) {
   EXPECT_EQ(with("mbarrier.arrive.other.b64 state, [bar]"), "refused");
 }
 
+TEST(PtxSource, InLockstepThreadsMeetWhereSharedMemoryChangesHands) {
+  const std::string text = kernel(
+      ".reg .b32 %r<4>;\n.reg .b64 %rd<2>;\n.reg .pred %p<2>;\n"
+      "st.shared.u32 [%r1], 1;\nst.shared.u32 [%r2], 2;\nld.shared.u32 %r3, [%r1];\n"
+      "ld.u32 %r3, [%rd1];\n"
+      "ld.global.u32 %r3, [%rd1];\n@%p1 ld.shared.u32 %r3, [%r2];\nld.shared.u32 %r3, [%r2];\n");
+  const auto meetings = [&](ptx::Lanes lanes) {
+    const auto made = source_of_ptx({text}, lanes);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    size_t count = 0;
+    for (size_t at = 0; (at = made->text.find("come_together(", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(meetings(ptx::Lanes::kApart), 0u);
+  // Before the first store, the first load, and what follows a load with a guard.
+  EXPECT_EQ(meetings(ptx::Lanes::kInLockstep), 3u);
+}
+
 TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
   const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
   const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));

@@ -132,7 +132,7 @@ void ClusterNode::tick() {
   for (const std::string& node : table_.others()) {
     if (std::find(asked_.begin(), asked_.end(), node) != asked_.end()) continue;
     asked_.push_back(node);
-    ask(node, "/v1/cluster/report", kReportTimeout, [this, node](Result<http::Response> answer) {
+    ask(node, {"/v1/cluster/report"}, kReportTimeout, [this, node](Result<http::Response> answer) {
       std::erase(asked_, node);
       auto report = report_in(answer);
       if (report.ok()) {
@@ -175,11 +175,12 @@ void ClusterNode::drain(const std::string& node, bool drained,
                         std::function<void(Result<void>)> done) {
   if (node != self()) {
     const std::string target = "/v1/cluster/nodes/" + node + (drained ? "/drain" : "/undrain");
-    return ask("POST", node, target, kDrainTimeout, [done](const Result<http::Response>& answer) {
+    const auto answered = [done](const Result<http::Response>& answer) {
       if (!answer.ok()) return done(answer.error());
       if (answer->status == 200) return done({});
       done(Error{ErrorCode::kUnavailable, "the node answered " + std::to_string(answer->status)});
-    });
+    };
+    return ask(node, {.target = target, .method = "POST"}, kDrainTimeout, answered);
   }
   drained_ = drained;
   own_report_at_ = Instant::min();
@@ -200,23 +201,20 @@ void ClusterNode::take(http::Request& request) {
   NodeCredentials::strip(request);
 }
 
-void ClusterNode::ask(const std::string& node, std::string target, Duration timeout,
+void ClusterNode::ask(const std::string& node, Question question, Duration timeout,
                       std::function<void(Result<http::Response>)> done) {
-  ask("GET", node, std::move(target), timeout, std::move(done));
-}
-
-void ClusterNode::ask(const std::string& method, const std::string& node, std::string target,
-                      Duration timeout, std::function<void(Result<http::Response>)> done) {
   MemberTable::Entry* entry = table_.find(node);
   if (entry == nullptr) return done(Error{ErrorCode::kNotFound, "there is no node '" + node + "'"});
   http::Endpoint endpoint = entry->endpoint;
   endpoint.encrypt = uses_.connector;
   http::Request head;
-  head.method = method;
-  head.target = std::move(target);
-  if (method != "GET") head.headers.add("Content-Length", "0");
+  head.method = std::move(question.method);
+  head.target = std::move(question.target);
+  if (head.method != "GET") head.headers.add("Content-Length", "0");
+  if (question.only_here) head.headers.add(std::string(http::kOnlyHere), "true");
   head.headers.add("Host", endpoint.host + ":" + std::to_string(endpoint.port));
-  credentials_.sign(head, {.node = {}, .tenant = "default", .scopes = Scopes::all(), .token = {}});
+  credentials_.sign(head,
+                    {.node = {}, .tenant = question.tenant, .scopes = Scopes::all(), .token = {}});
   // Told once, by the answer or by the end of the connection.
   auto told = std::make_shared<bool>(false);
   auto client = std::make_shared<http::Responder>(

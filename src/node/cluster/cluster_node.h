@@ -90,7 +90,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     if (replica_.changed) replica_.changed();
   }
   std::vector<Peer> peers() const override;
-  void ask(const std::string& node, std::string target, Duration timeout,
+  void ask(const std::string& node, Question question, Duration timeout,
            std::function<void(Result<http::Response>)> done) override;
 
   // From now on functions are changed at any node, for all share a catalog.
@@ -144,8 +144,6 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void refuse(const ForwardPtr& forward, const Error& error);
   http::Request request_for(const Forward& forward) const;
   void remember(const std::string& repeat_key, const std::string& node);
-  void ask(const std::string& method, const std::string& node, std::string target, Duration timeout,
-           std::function<void(Result<http::Response>)> done);
   void tick();
   NodeReport own_report() const;
   void refresh_own_report();

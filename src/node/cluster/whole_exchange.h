@@ -56,6 +56,8 @@ class WholeExchange final : public http::Responder::Exchange,
 
   void receive(Sink sink) override { body_.receive(std::move(sink)); }
   void hold(bool held) override { body_.hold(held); }
+  // It is here.
+  void expect_whole(bool) override {}
   void start(http::Response head, std::optional<uint64_t> size) override;
   // A whole request asks for no other protocol.
   void switch_protocols(http::Response) override {}

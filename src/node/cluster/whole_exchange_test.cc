@@ -37,6 +37,7 @@ class FakeClient final : public http::Responder::Exchange, public http::Streamed
 
   void receive(Sink) override {}
   void hold(bool) override {}
+  void expect_whole(bool) override {}
   void start(http::Response, std::optional<uint64_t>) override {}
   void switch_protocols(http::Response) override {}
   bool send_bytes(std::string_view bytes) override {

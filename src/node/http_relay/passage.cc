@@ -49,6 +49,14 @@ bool is_idempotent(const std::string& method) {
          method == "DELETE" || method == "TRACE";
 }
 
+// Such a server says so before it is asked: a frame of SETTINGS (type 4) of the stream 0 (RFC
+// 9113, 3.4 and 4.1).
+bool begins_http2(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  return bytes.size() >= 9 && bytes.substr(0, 2) == "\0\0"sv && bytes[3] == 4 &&
+         bytes.substr(5, 4) == "\0\0\0\0"sv;
+}
+
 }  // namespace
 
 Passage::Passage(std::shared_ptr<RelayedRequest> request, std::function<void(PassageEnd)> on_end)
@@ -163,6 +171,10 @@ void Passage::on_readable() {
     if (got.kind == http::Transfer::Kind::kWaitsToRead) return;
     if (got.kind != http::Transfer::Kind::kMoved) return on_upstream_end(got.kind);
     total += got.bytes;
+    if (!something_came_ && !client_left_ && begins_http2({buffer, got.bytes})) {
+      return fail("Http.BadAnswer",
+                  "the program answers in HTTP/2, as gRPC does; functions are sent HTTP/1.1");
+    }
     something_came_ = true;
     is_taking_ = true;
     if (!take({buffer, got.bytes})) return;  // this may be gone

@@ -217,6 +217,18 @@ TEST_F(RelaySession, AnAnswerThatIsNoHttpIsAFailure) {
   EXPECT_FALSE(relayed_->answered);
 }
 
+TEST_F(RelaySession, AProgramThatKnowsHttp2OnlyIsToldSo) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  // SETTINGS with one setting, by which a server of gRPC begins.
+  program_.send(std::string("\0\0\6\4\0\0\0\0\0\0\4\0\x40\0\0", 15));
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_EQ(ends_[0].error_type, "Http.BadAnswer");
+  EXPECT_THAT(ends_[0].message, HasSubstr("answers in HTTP/2"));
+  EXPECT_FALSE(relayed_->answered);
+}
+
 TEST_F(RelaySession, HeadsOfAnswersHaveALimit) {
   open_ready();
   get();

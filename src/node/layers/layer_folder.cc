@@ -96,6 +96,25 @@ std::string package_name(size_t position, const std::string& sha256) {
   return std::to_string(position) + "-" + sha256 + ".zip";
 }
 
+// "0-SHA256.zip": of all layers together.
+bool is_packed_again(const std::string& zip) {
+  return fs::path(zip).filename().string().starts_with("0-");
+}
+
+// Those would be missing in a zip. What Python compiled is made again.
+Result<void> check_nothing_is_left_out(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    const bool goes = each->symlink_status().type() == fs::file_type::directory &&
+                      archive::is_left_out(*each) && each->path().filename() != "__pycache__";
+    if (!goes) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "zips leave out '" + each->path().lexically_relative(folder).string() + "'"};
+  }
+  return error ? failed("read " + folder, error) : Result<void>{};
+}
+
 Result<void> lay_over(const std::string& content, const std::string& into) {
   std::error_code error;
   for (fs::recursive_directory_iterator each(content, error), end; !error && each != end;
@@ -214,6 +233,21 @@ Result<void> link_packages(const std::vector<std::string>& versions,
   return error ? failed("rename " + partial, error) : Result<void>{};
 }
 
+Result<void> pack_composed(const std::string& composed, const std::string& destination) {
+  std::error_code error;
+  if (fs::exists(destination, error)) return {};
+  RETURN_IF_ERROR(check_nothing_is_left_out(composed));
+  ASSIGN_OR_RETURN(const std::string zip, archive::make_zip(composed));
+  const std::string partial = destination + ".partial";
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error) return failed("make " + partial, error);
+  const std::string name = package_name(0, crypto::to_hex(crypto::sha256(zip)));
+  RETURN_IF_ERROR(write_file_atomically(partial + "/" + name, zip, true));
+  fs::rename(partial, destination, error);
+  return error ? failed("rename " + partial, error) : Result<void>{};
+}
+
 std::vector<LayerPackage> packages_in(const std::string& folder) {
   std::vector<LayerPackage> packages;
   std::error_code error;
@@ -247,7 +281,8 @@ Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::st
     if (!unpacked.ok()) continue;
     for (const auto& record : directory->records) *unpacked += Bytes(record.size);
   }
-  if (digest_of_layers(digests) == digest) return unpacked;
+  const bool is_whole = zips.size() == 1 && is_packed_again(zips.front());
+  if (is_whole || digest_of_layers(digests) == digest) return unpacked;
   return Error{ErrorCode::kDataLoss, "other layers came than those that the function has"};
 }
 

@@ -41,13 +41,18 @@ Result<void> compose(const std::vector<std::string>& versions, const std::string
 // of the versions has none.
 Result<void> link_packages(const std::vector<std::string>& versions,
                            const std::string& destination);
+// The same for what was composed of versions without zips: one zip of all of it, made again. It is
+// told by its name, for its digest says nothing of the layers. INVALID_ARGUMENT: it is too large
+// for a zip, or has folders that zips leave out.
+Result<void> pack_composed(const std::string& composed, const std::string& destination);
 // What such a folder has. Empty: it is not there.
 std::vector<LayerPackage> packages_in(const std::string& folder);
 
 // What tells composed layers apart: a digest of those of their zips (in base64), in their order.
 std::string digest_of_layers(const std::vector<std::string>& code_sha256);
 
-// Whether zips are those that the digest names; what their files have, unpacked. DATA_LOSS.
+// Whether zips are those that the digest names, or one that pack_composed() made, for which its
+// node answers; what their files have, unpacked. DATA_LOSS.
 Result<Bytes> check_packages(const std::vector<std::string>& zips, const std::string& digest);
 // compose() of zips. How large it is, `size`, lies beside it before it is there.
 Result<void> compose_packages(const std::vector<std::string>& zips, const std::string& destination,

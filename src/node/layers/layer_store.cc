@@ -43,6 +43,9 @@ Result<std::unique_ptr<LayerStore>> LayerStore::open(std::string folder, const C
   std::unique_ptr<LayerStore> store(
       new LayerStore(std::move(folder), clock, log, std::move(disk), keeps_packages));
   RETURN_IF_ERROR(store->load());
+  for (const auto& [key, made] : store->composed_) {
+    if (keeps_packages && made.packages.empty() && !made.copied) store->pack_again(key);
+  }
   return store;
 }
 
@@ -328,11 +331,37 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
                           .used_at = clock_.now(),
                           .packages = std::move(work->packages),
                           .copied = {}};
+        if (keeps_packages_ && composed_[key].packages.empty()) pack_again(key);
         done(mounts_of(key.second, *folders));
       });
   if (!queued) return done(too_busy());
   // While it is composed, and after that, it does not go with the copy that it was made of.
   if (found != composed_.end()) found->second.copied.reset();
+}
+
+void LayerStore::pack_again(const Key& key) {
+  struct Work {
+    Result<void> packed;
+    std::vector<LayerPackage> packages;
+  };
+  auto work = std::make_shared<Work>();
+  // If too much waits for the disk the next deployment or worker tries again.
+  (void)disk_(
+      [work, composed = composed_folder(key), packages = packages_folder(key)] {
+        work->packed = pack_composed(composed, packages);
+        work->packages = packages_in(packages);
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), work, key] {
+        if (alive.expired()) return;
+        const auto found = composed_.find(key);
+        if (!work->packed.ok()) {
+          log_.warning("layers_not_packed",
+                       {{"layers", key.second}, {"error", work->packed.error().message}});
+        } else if (found != composed_.end()) {
+          found->second.packages = std::move(work->packages);
+          log_.info("layers_packed", {{"layers", key.second}});
+        }
+      });
 }
 
 Result<std::string> LayerStore::mounted_folder(TenantId tenant, const Mount& mount) const {

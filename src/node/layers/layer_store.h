@@ -112,6 +112,9 @@ class LayerStore final : public LayerService {
   // Of these in their order. INVALID_ARGUMENT.
   Result<std::string> digest_of(TenantId tenant, const Layers& layers) const;
   static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);
+  // Makes packages of what has none because its layers were published before this worker was a
+  // node.
+  void pack_again(const Key& key);
   // What was composed and no function uses any more.
   void collect(TenantId tenant);
   void compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size);

@@ -560,21 +560,69 @@ TEST_F(CopiedLayersTest, PackagesWithoutWhatWasComposedGoWithTheNextStart) {
   EXPECT_FALSE(fs::exists(folder_ + "/state/9.removed"));
 }
 
-TEST_F(CopiedLayersTest, LayersOfBeforeTheClusterHavePackagesOncePublishedAgain) {
-  is_node_ = false;
-  fs::remove_all(folder_ + "/state");
-  start();
-  ASSERT_TRUE(publish("low", Files{{"lib/x", "low"}}).ok());
-  const auto before = compose({{"low", 1}});
-  is_node_ = true;
-  start();
-  ASSERT_TRUE(compose({{"low", 1}}).ok());
+class LayersOfBeforeTest : public CopiedLayersTest {
+ protected:
+  // Published and composed by a worker that is in no cluster; then it is a node.
+  Mounts composed_before(const Files& files) {
+    is_node_ = false;
+    fs::remove_all(folder_ + "/state");
+    start();
+    EXPECT_TRUE(publish("low", files).ok());
+    EXPECT_TRUE(publish("high", Files{{"lib/x", "high"}}).ok());
+    mounts_ = *compose({{"low", 1}, {"high", 1}});
+    is_node_ = true;
+    start();
+    return mounts_;
+  }
+  std::string of_other(const std::string& path) {
+    std::swap(store_, other_);
+    const std::string content = read(mounts_, path);
+    std::swap(store_, other_);
+    return content;
+  }
+};
+
+TEST_F(LayersOfBeforeTest, ArePackedWhenTheWorkerIsANodeAndShowTheSameElsewhere) {
+  composed_before({{"python/a.py", "1"}, {"lib/x", "low"}, {"python/__pycache__/a.pyc", "old"}});
   EXPECT_TRUE(store_->packages(kTenant).empty());
-  ASSERT_TRUE(publish("low", Files{{"lib/x", "low"}}).ok());
-  const auto after = compose({{"low", 2}});
-  ASSERT_TRUE(after.ok());
-  EXPECT_EQ(*after, *before) << "the same contents are the same mounts";
+  work();
+  ASSERT_EQ(store_->packages(kTenant).size(), 1u);
+  ASSERT_EQ(zips().size(), 1u);
+  EXPECT_EQ(said(copy(zips())), "");
+  EXPECT_EQ(of_other("/opt/python/a.py"), "1");
+  EXPECT_EQ(of_other("/opt/lib/x"), "high");
+  // They are packed once.
+  start();
+  EXPECT_EQ(work(), 0);
   EXPECT_EQ(store_->packages(kTenant).size(), 1u);
+}
+
+TEST_F(LayersOfBeforeTest, ArePackedAlsoWhereTheirFunctionComesAfterwards) {
+  composed_before({{"lib/y", "low"}});
+  fs::remove_all(folder_ + "/state/" + std::to_string(kTenant.value) + "/.composed");
+  start();
+  ASSERT_TRUE(compose({{"low", 1}, {"high", 1}}).ok());
+  EXPECT_EQ(said(copy(zips())), "");
+  EXPECT_EQ(of_other("/opt/lib/y"), "low");
+}
+
+TEST_F(LayersOfBeforeTest, WhatAZipWouldLeaveOutIsNotPacked) {
+  composed_before({{"python/a.py", "1"}});
+  const auto folder = store_->mounted_folder(kTenant, mounts_.back());
+  ASSERT_TRUE(folder.ok());
+  fs::create_directories(*folder + "/venv");
+  std::ofstream(*folder + "/venv/pyvenv.cfg") << "home = /usr";
+  work();
+  EXPECT_TRUE(store_->packages(kTenant).empty());
+}
+
+TEST_F(LayersOfBeforeTest, AnotherZipDoesNotPassForOneThatWasPackedAgain) {
+  composed_before({{"lib/y", "low"}});
+  work();
+  // Of two zips neither may be the whole.
+  std::vector<std::string> two = zips();
+  two.push_back(two.front());
+  EXPECT_NE(said(copy(two)).find("other layers"), std::string::npos);
 }
 
 TEST(Layers, AreATextAndBack) {

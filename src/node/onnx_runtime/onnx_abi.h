@@ -43,6 +43,8 @@ using GetErrorCode = Entry<1, int(const Status*)>;
 using CreateEnvironment = Entry<3, Status*(int severity, const char* id, Environment**)>;
 using CreateSession =
     Entry<7, Status*(const Environment*, const char* path, const SessionOptions*, Session**)>;
+using CreateSessionFromArray = Entry<8, Status*(const Environment*, const void* model, size_t size,
+                                                const SessionOptions*, Session**)>;
 using Run = Entry<9, Status*(Session*, const RunOptions*, const char* const* input_names,
                              const Value* const* inputs, size_t input_count,
                              const char* const* output_names, size_t output_count, Value**)>;

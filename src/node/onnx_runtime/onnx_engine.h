@@ -15,6 +15,16 @@ struct OnnxOptions {
   int threads = 1;      // that share one run; at least 1
 };
 
+// What loading a model makes first, which is the same for all and most of the work for a small one.
+// While it lives, models load without that, here and in forks of this process.
+class LoadedLibrary {
+ public:
+  virtual ~LoadedLibrary() = default;
+};
+// NOT_FOUND if the library is not there. It leaves a thread behind unless the process has the
+// variable ORT_DISABLE_TELEMETRY.
+Result<std::unique_ptr<LoadedLibrary>> load_onnx_library(const std::string& library);
+
 // NOT_FOUND if the library or the model is not there, INVALID_ARGUMENT if the library takes no such
 // model or an input or output of it is no tensor. Blocks, for seconds if the model is large.
 Result<std::unique_ptr<ModelEngine>> load_onnx_model(const OnnxOptions& options);

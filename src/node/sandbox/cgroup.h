@@ -35,6 +35,10 @@ class SandboxCgroup {
 
   Result<void> set_limits(const SandboxLimits& limits);
 
+  // While it gives way, what runs inside runs only where nothing of other sandboxes wants to, and
+  // at once stops for what does. Does nothing without a cpu controller, or before Linux 5.15.
+  void give_way(bool gives_way);
+
   // The v2 folder to be born into with CLONE_INTO_CGROUP, or -1.
   int birth_folder() const { return v2_folder_.get(); }
   // Enters the v1 folders; called by the new process itself, see cgroup.cc.

@@ -72,6 +72,10 @@ class ProcessLauncher final : public Launcher {
     send(LaunchRequest{std::move(plan)});
   }
 
+  void ready(SandboxId sandbox) override {
+    if (sandboxes_.contains(sandbox)) send(ProgramReady{sandbox});
+  }
+
   void kill(SandboxId sandbox) override {
     if (launches_.contains(sandbox) || sandboxes_.contains(sandbox)) send(KillRequest{sandbox});
   }
@@ -437,6 +441,10 @@ class SucceedingLauncher final : public Launcher {
     present_->launch(std::move(plan), std::move(callback));
   }
 
+  void ready(SandboxId sandbox) override {
+    const Place place = place_of(sandbox);
+    place.launcher.ready(place.number);
+  }
   void kill(SandboxId sandbox) override {
     const Place place = place_of(sandbox);
     place.launcher.kill(place.number);

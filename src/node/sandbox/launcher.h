@@ -112,6 +112,11 @@ class Launcher {
 
   // What this machine allows, as lambent-launcher found at its start.
   virtual const Capabilities& capabilities() const = 0;
+
+  // Its program is ready to work. Until this is said, and for at most limits::kSandboxGivesWay, a
+  // sandbox gives way to those that are: it runs where they leave a processor free. Unknown and
+  // ended ids are ignored.
+  virtual void ready(SandboxId) {}
 };
 
 struct LauncherOptions {

@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <optional>
+#include <sstream>
+
+#include "core/base/fd.h"
+#include "node/sandbox/start_limits.h"
 #include "node/sandbox/testing/sandbox_test_support.h"
 
 namespace lambent::sandbox {
@@ -19,6 +24,49 @@ class LimitsTest : public testing::Test {
   }
   Harness harness_{test_options()};
 };
+
+// Whether the group of a process gives way to others; none: there is no cpu controller, or the
+// kernel knows no such groups.
+std::optional<bool> gives_way(pid_t pid) {
+  const auto groups = read_file("/proc/" + std::to_string(pid) + "/cgroup", 65536);
+  if (!groups.ok()) return std::nullopt;
+  std::istringstream lines(*groups);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t path = line.rfind(':') + 1;
+    const std::string controllers = line.substr(line.find(':'), path - line.find(':'));
+    const std::string folder = controllers == "::" ? "" : "/cpu";
+    if (controllers != "::" && controllers.find(":cpu:") == std::string::npos) continue;
+    const auto idle = read_file("/sys/fs/cgroup" + folder + line.substr(path) + "/cpu.idle", 16);
+    if (idle.ok()) return *idle == "1\n";
+  }
+  return std::nullopt;
+}
+
+class GivingWayTest : public LimitsTest {
+ protected:
+  void start_one() {
+    ASSERT_TRUE(start(plan_));
+    pid_ = harness_.started(plan_.sandbox)->pid;
+    if (!gives_way(pid_)) GTEST_SKIP() << "no groups that give way here";
+  }
+  LaunchPlan plan_ = shell_plan("sleep 1000");
+  pid_t pid_ = 0;
+};
+
+TEST_F(GivingWayTest, ASandboxGivesWayUntilItsProgramIsReady) {
+  start_one();
+  if (IsSkipped()) return;
+  EXPECT_EQ(gives_way(pid_), true);
+  harness_.launcher().ready(plan_.sandbox);
+  EXPECT_TRUE(
+      harness_.wait([this] { return gives_way(pid_) == false; }, limits::kSandboxGivesWay / 2));
+}
+
+TEST_F(GivingWayTest, ASandboxWhoseProgramIsNeverReadyGivesWayForSomeTime) {
+  start_one();
+  if (IsSkipped()) return;
+  EXPECT_TRUE(harness_.wait([this] { return gives_way(pid_) == false; }));
+}
 
 TEST_F(LimitsTest, ProcessesStopAtTheLimit) {
   LaunchPlan plan = shell_plan("for i in $(seq 40); do sleep 1000 & done; echo made all");

@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 7;
+constexpr uint8_t kVersion = 8;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -93,6 +93,8 @@ void archive_body(StateArchive& archive, KillRequest& request) { archive.field(r
 void archive_body(StateArchive& archive, TerminateRequest& request) {
   archive.field(request.sandbox);
 }
+
+void archive_body(StateArchive& archive, ProgramReady& ready) { archive.field(ready.sandbox); }
 
 void archive_body(StateArchive& archive, UsageRequest& request) { archive.field(request.sandbox); }
 

@@ -32,6 +32,11 @@ struct TerminateRequest {
   SandboxId sandbox;
   bool operator==(const TerminateRequest&) const = default;
 };
+// Worker to launcher: the program is ready, and no longer gives way to others.
+struct ProgramReady {
+  SandboxId sandbox;
+  bool operator==(const ProgramReady&) const = default;
+};
 struct UsageRequest {
   SandboxId sandbox;
   bool operator==(const UsageRequest&) const = default;
@@ -124,7 +129,7 @@ struct ZygoteNews {
 using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
                              FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply,
                              ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
-                             ZygoteNews, TerminateRequest, NetworkReady>;
+                             ZygoteNews, TerminateRequest, NetworkReady, ProgramReady>;
 
 // Two programs understand each other if this is the same in both.
 unsigned message_version();

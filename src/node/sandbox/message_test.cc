@@ -60,6 +60,7 @@ std::vector<Message> one_of_each() {
           BoxReply{10},
           ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)},
           TerminateRequest{SandboxId(9)},
+          ProgramReady{SandboxId(10)},
           NetworkReady{}};
 }
 

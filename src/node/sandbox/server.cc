@@ -14,6 +14,7 @@
 
 #include "node/sandbox/network_device.h"
 #include "node/sandbox/root_filesystem.h"
+#include "node/sandbox/start_limits.h"
 
 namespace lambent::sandbox {
 namespace {
@@ -107,8 +108,8 @@ void Server::run(Channel worker) {
   while (worker_there) {
     epoll_event events[kEvents];
     // Cgroups that were busy are tried again soon.
-    const auto patience = zygotes_.patience();
-    const int rest_ms = patience ? static_cast<int>(to_milliseconds(*patience)) : -1;
+    const auto rest = patience();
+    const int rest_ms = rest ? static_cast<int>(to_milliseconds(*rest)) + 1 : -1;
     const int timeout_ms = lingering_.empty() ? rest_ms : 20;
     const int got = epoll_wait(epoll_.get(), events, kEvents, timeout_ms);
     for (int i = 0; i < got; ++i) {
@@ -123,6 +124,7 @@ void Server::run(Channel worker) {
         bury_way_out(key / kKeys);
       }
     }
+    end_what_gave_way_long();
     tend_zygotes();
     match();
     refill();
@@ -147,6 +149,7 @@ bool Server::hear_worker() {
     if (auto* launch = std::get_if<LaunchRequest>(&message)) handle(std::move(*launch));
     if (auto* kill = std::get_if<KillRequest>(&message)) handle(*kill);
     if (auto* end = std::get_if<TerminateRequest>(&message)) handle(*end);
+    if (auto* ready = std::get_if<ProgramReady>(&message)) handle(*ready);
     if (auto* usage = std::get_if<UsageRequest>(&message)) handle(*usage);
     if (auto* sockets = std::get_if<SocketsRequest>(&message)) handle(*sockets);
   }
@@ -196,6 +199,11 @@ void Server::handle(const TerminateRequest& request) {
     return send_signal(boxes_.at(found->second).program.get(), SIGTERM);
   }
   handle(KillRequest{request.sandbox});
+}
+
+void Server::handle(const ProgramReady& ready) {
+  const auto found = by_sandbox_.find(ready.sandbox);
+  if (found != by_sandbox_.end()) end_giving_way(boxes_.at(found->second));
 }
 
 void Server::handle(const UsageRequest& request) {
@@ -407,6 +415,7 @@ Result<void> Server::make_box() {
   Box& box = boxes_[number];
   box.init = std::move(init);
   box.cgroup = std::move(cgroup);
+  let_give_way(box);
   return {};
 }
 
@@ -423,7 +432,38 @@ Result<void> Server::make_forked_box(BoxNumber zygote) {
   box.cgroup = std::move(cgroup);
   box.zygote = zygote;
   box.made = clock_.now();
+  let_give_way(box);
   return {};
+}
+
+// Starts take the processors from calls that others wait for, and wait for nothing themselves.
+void Server::let_give_way(Box& box) {
+  if (!box.gives_way_until) box.cgroup.give_way(true);
+  box.gives_way_until = clock_.now() + limits::kSandboxGivesWay;
+}
+
+void Server::end_giving_way(Box& box) {
+  if (!box.gives_way_until) return;
+  box.gives_way_until.reset();
+  box.cgroup.give_way(false);
+}
+
+// Where those that work leave no processor free for so long, a start would take for ever.
+void Server::end_what_gave_way_long() {
+  for (auto& [number, box] : boxes_) {
+    if (box.gives_way_until && clock_.now() >= *box.gives_way_until) end_giving_way(box);
+  }
+}
+
+// The longest wait until something is due by time; none: nothing is.
+std::optional<Duration> Server::patience() const {
+  std::optional<Duration> longest = zygotes_.patience();
+  for (const auto& [number, box] : boxes_) {
+    if (!box.gives_way_until) continue;
+    const Duration rest = std::max(Duration(0), *box.gives_way_until - clock_.now());
+    longest = longest ? std::min(*longest, rest) : rest;
+  }
+  return longest;
 }
 
 void Server::take_forked_box(BoxNumber number, OwnedFd pidfd) {
@@ -499,6 +539,7 @@ void Server::make_wanted() {
 void Server::start(BoxNumber number, Waiting waiting) {
   Box& box = boxes_.at(number);
   box.stage = Stage::kStarting;
+  let_give_way(box);
   box.sandbox = waiting.plan.sandbox;
   box.asked = waiting.asked;
   if (box.zygote != 0) {

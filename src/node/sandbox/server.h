@@ -57,7 +57,8 @@ class Server {
     std::optional<Error> error;
     BoxNumber zygote = 0;  // that it is forked from; 0: its program is executed
     Instant made{};
-    std::optional<LaunchPlan> retry;  // its plan without the zygote, until the program runs
+    std::optional<Instant> gives_way_until;  // to sandboxes that work
+    std::optional<LaunchPlan> retry;         // its plan without the zygote, until the program runs
   };
   struct Waiting {
     LaunchPlan plan;
@@ -70,6 +71,7 @@ class Server {
   void handle(LaunchRequest request);
   void handle(const KillRequest& request);
   void handle(const TerminateRequest& request);
+  void handle(const ProgramReady& ready);
   void handle(const UsageRequest& request);
   void handle(const SocketsRequest& request);
 
@@ -89,6 +91,10 @@ class Server {
   Result<void> make_forked_box(BoxNumber zygote);
   void take_forked_box(BoxNumber number, OwnedFd pidfd);
   Zygotes::Dependencies zygotes_use();
+  void let_give_way(Box& box);
+  static void end_giving_way(Box& box);
+  void end_what_gave_way_long();
+  std::optional<Duration> patience() const;
   void tend_zygotes();
   void match();
   void make_wanted();

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "node/sandbox/root_filesystem.h"
+#include "node/sandbox/start_limits.h"
 #include "node/sandbox/zygote.h"
 #include "node/sandbox/zygote_limits.h"
 
@@ -90,6 +92,8 @@ Result<void> Zygotes::start(const LaunchPlan& plan, BoxNumber number) {
   zygote.started = zygote.used = uses_.clock.now();
   ASSIGN_OR_RETURN(zygote.cgroup, uses_.cgroups.create(number));
   RETURN_IF_ERROR(zygote.cgroup.set_limits(own.limits));
+  zygote.cgroup.give_way(true);
+  zygote.gives_way = true;
   ASSIGN_OR_RETURN(zygote.process, spawn_zygote(zygote.cgroup, uses_.confinement));
   std::vector<int> fds;
   for (const OwnedFd& source : sources) fds.push_back(source.get());
@@ -136,6 +140,11 @@ void Zygotes::retire(Zygote& zygote) {
   uses_.tell({zygote.key, ZygoteEvent::kRetired, "it was not used"});
 }
 
+// No call waits for one that loads.
+void Zygotes::end_giving_way(Zygote& zygote) {
+  if (std::exchange(zygote.gives_way, false)) zygote.cgroup.give_way(false);
+}
+
 void Zygotes::hear(BoxNumber number) {
   while (true) {
     const auto found = zygotes_.find(number);
@@ -146,6 +155,7 @@ void Zygotes::hear(BoxNumber number) {
     Message& message = (*word)->message;
     if (std::holds_alternative<ZygoteReady>(message) && zygote.stage == Stage::kLoading) {
       zygote.stage = Stage::kServing;
+      end_giving_way(zygote);
       uses_.tell({zygote.key, ZygoteEvent::kReady, "", uses_.clock.now() - zygote.started});
     } else if (const auto* failed = std::get_if<FailedReply>(&message)) {
       fail(number, failed->error.message);
@@ -167,6 +177,7 @@ void Zygotes::bury(BoxNumber number) {
 void Zygotes::tend() {
   const Instant now = uses_.clock.now();
   for (auto& [number, zygote] : zygotes_) {
+    if (now - zygote.started > limits::kZygoteGivesWay) end_giving_way(zygote);
     if (zygote.stage == Stage::kLoading && now - zygote.started > limits::kZygoteLoadTimeout) {
       fail(number, "it took too long to load");
     } else if (zygote.stage == Stage::kServing && now - zygote.used > limits::kZygoteRest) {

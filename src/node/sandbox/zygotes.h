@@ -69,11 +69,13 @@ class Zygotes {
     Instant started{};
     Instant used{};
     size_t boxes = 0;
+    bool gives_way = false;  // while it loads, for some time, to what works
   };
 
   bool make_place();
   Result<void> start(const LaunchPlan& plan, BoxNumber number);
   void retire(Zygote& zygote);
+  static void end_giving_way(Zygote& zygote);
 
   const Dependencies uses_;
   const unsigned most_;

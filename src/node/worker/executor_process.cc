@@ -191,6 +191,7 @@ bool ExecutorProcess::take(ExecutorMessage message, std::vector<OwnedFd> fds) {
     log_.info("executor_ready", {{"gpu", static_cast<int64_t>(request_.device.value) - 1},
                                  {"pid", int64_t{pid_}},
                                  {"context_ms", to_milliseconds(hello->context_time)}});
+    launcher_.ready(request_.executor);
     events_.on_ready();
     return true;
   }

@@ -46,8 +46,9 @@ class LogStore {
   // `at`: since the Unix epoch. The offset of its first byte.
   uint64_t append(FunctionId function, std::string_view text, Duration at);
   void remove(FunctionId function);
-  // What earlier workers kept, in order and none but the first without text, in place of the present
-  // text. What is appended begins at `next`, not before their end. The observer is not told.
+  // What earlier workers kept, in order and none but the first without text, in place of the
+  // present text. What is appended begins at `next`, not before their end. The observer is not
+  // told.
   void restore(FunctionId function, std::vector<LogPiece> pieces, uint64_t next);
 
   // At most `most` bytes from `offset`, or from what is kept behind it: that is gone. Behind the

@@ -381,6 +381,7 @@ void SandboxHost::ready(Sandbox& sandbox) {
   if (wants_event && sandbox.warm_up == Sandbox::WarmUp::kNone) return warm_up(sandbox);
   if (sandbox.warm_up == Sandbox::WarmUp::kRuns) return;
   sandbox.initialised = true;
+  launcher_.ready(sandbox.id);
   sandbox.sandbox_time = sandbox.executed_at - sandbox.requested_at;
   sandbox.init_time = loop_.clock().now() - sandbox.executed_at;
   sandbox.observer.on_ready(sandbox.id, sandbox.sandbox_time, sandbox.init_time);

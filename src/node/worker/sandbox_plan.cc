@@ -141,8 +141,9 @@ void add_environment(const SandboxRequest& request, sandbox::LaunchPlan& plan) {
 
 // Variables that are read when Python starts or a library is loaded, which was before a fork.
 bool is_read_early(const std::string& name) {
-  constexpr std::string_view kPrefixes[] = {"PYTHON", "LD_",  "MALLOC_", "GLIBC_",   "OMP_",
-                                            "GOMP_",  "KMP_", "MKL_",    "OPENBLAS_"};
+  constexpr std::string_view kPrefixes[] = {"PYTHON",    "LD_",   "MALLOC_", "GLIBC_",
+                                            "OMP_",      "GOMP_", "KMP_",    "MKL_",
+                                            "OPENBLAS_", "ORT_",  "MLAS_"};
   return std::ranges::any_of(kPrefixes,
                              [&name](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -232,22 +233,9 @@ void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request
   plan.environment["LAMBENT_FORWARD_SOCKET"] = kForwardSocket;
 }
 
-// What a handler's sandbox is forked from: Python with the runtime client and what the function's
-// package names. It has none of the function's variables, nothing of its code and no GPU: the shim
-// and the driver do nothing before the first CUDA call, which only a fork may make. Tenants never
-// share one, because forks have their addresses and their hash seed in common.
-std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
-                                             const SandboxRequest& request,
-                                             const sandbox::LaunchPlan& plan) {
-  const bool is_plain_handler = spec.runtime == Runtime::kPython &&
-                                spec.kind == FunctionKind::kHandler &&
-                                request.extras.environment.empty();
-  const bool has_early = std::ranges::any_of(
-      spec.environment, [](const auto& variable) { return is_read_early(variable.first); });
-  if (!is_plain_handler || has_early) return std::nullopt;
+// What all sandboxes of a zygote have of their plans.
+sandbox::ZygotePlan common_part(const sandbox::LaunchPlan& plan) {
   sandbox::ZygotePlan zygote;
-  zygote.argv = {plan.argv[0], "-m", "lambent_runtime.zygote"};
-  for (const std::string& module : request.environment.preload) zygote.argv.push_back(module);
   for (const char* name : {"PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD",
                            "LAMBENT_SHIM_DRIVER", "LAMBENT_SHIM_NVML", "PYTHONPATH",
                            "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "VIRTUAL_ENV"}) {
@@ -255,11 +243,23 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
     if (found != plan.environment.end()) zygote.environment.insert(*found);
   }
   for (const sandbox::Bind& bind : plan.binds) {
-    const bool is_common = std::ranges::any_of(
-        std::array{kRuntimeFolder, kPythonFolder, kShimFolder, kDriverFolder, kForwardFolder},
-        [&bind](const char* folder) { return bind.sandbox_path == folder; });
+    const bool is_common =
+        std::ranges::any_of(std::array{kRuntimeFolder, kPythonFolder, kShimFolder, kDriverFolder,
+                                       kForwardFolder, kModelServerFile},
+                            [&bind](const char* place) { return bind.sandbox_path == place; });
     if (is_common) zygote.binds.push_back(bind);
   }
+  return zygote;
+}
+
+// What a handler's sandbox is forked from: Python with the runtime client and what the function's
+// package names. It has none of the function's variables, nothing of its code and no GPU: the shim
+// and the driver do nothing before the first CUDA call, which only a fork may make.
+sandbox::ZygotePlan zygote_of_handler(const FunctionSpec& spec, const SandboxRequest& request,
+                                      const sandbox::LaunchPlan& plan) {
+  sandbox::ZygotePlan zygote = common_part(plan);
+  zygote.argv = {plan.argv[0], "-m", "lambent_runtime.zygote"};
+  for (const std::string& module : request.environment.preload) zygote.argv.push_back(module);
   zygote.key = "tenant " + std::to_string(spec.name.tenant.value);
   if (uses_gpu(spec)) {
     zygote.key += spec.gpu.runtime == GpuRuntime::kShared ? " shared GPU runtime" : " GPU";
@@ -269,6 +269,31 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
   // Where it looks for modules was decided when it started.
   if (const std::string path = python_of_layers(spec); !path.empty()) zygote.key += " " + path;
   return zygote;
+}
+
+// What a model's sandbox is forked from: its program with onnxruntime loaded, of which most of a
+// start is for a small model, and nothing of the model.
+sandbox::ZygotePlan zygote_of_model(const FunctionSpec& spec, const SandboxRequest& request,
+                                    const sandbox::LaunchPlan& plan) {
+  sandbox::ZygotePlan zygote = common_part(plan);
+  zygote.argv = {kModelServerFile, "--zygote"};
+  zygote.key = "tenant " + std::to_string(spec.name.tenant.value) + " models";
+  if (!request.environment.folder.empty()) zygote.key += " " + request.environment.folder;
+  return zygote;
+}
+
+// What a sandbox is forked from. Tenants never share one, because forks have their addresses and
+// their hash seed in common.
+std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
+                                             const SandboxRequest& request,
+                                             const sandbox::LaunchPlan& plan) {
+  const bool has_early = std::ranges::any_of(
+      spec.environment, [](const auto& variable) { return is_read_early(variable.first); });
+  const bool has_extras = !request.extras.environment.empty();
+  if (spec.runtime != Runtime::kPython || has_early || has_extras) return std::nullopt;
+  if (spec.kind == FunctionKind::kHandler) return zygote_of_handler(spec, request, plan);
+  if (serves_model(spec) && !uses_gpu(spec)) return zygote_of_model(spec, request, plan);
+  return std::nullopt;
 }
 
 constexpr char kCompilerFolder[] = "/opt/lambent/compiler";

@@ -58,6 +58,30 @@ TEST(SandboxPlan, AZygoteHasThePackagesAndNothingOfTheFunction) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, AZygoteOfAModelHasItsProgramAndThePackagesAndNothingOfTheModel) {
+  auto spec = python_function();
+  spec.kind = FunctionKind::kHttp;
+  spec.handler = "lambent-model-server model.onnx --threads 2";
+  spec.environment = {{"SECRET", "treasure"}};
+  SandboxSetting with_server = setting();
+  with_server.model_server = "/prefix/bin/lambent-model-server";
+  auto with = request();
+  with.environment = {"/state/environments/ready/k/python", {}};
+  const auto plan = plan_sandbox(with_server, spec, with);
+  ASSERT_TRUE(plan.zygote.has_value());
+  EXPECT_EQ(plan.zygote->argv, (std::vector<std::string>{kModelServerFile, "--zygote"}));
+  EXPECT_EQ(plan.argv[0], kModelServerFile);
+  EXPECT_FALSE(plan.zygote->environment.contains("SECRET"));
+  EXPECT_TRUE(plan.zygote->environment.contains("VIRTUAL_ENV"));
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  // What the library reads when it is loaded was read before a fork.
+  spec.environment = {{"ORT_ANY", "1"}};
+  EXPECT_FALSE(plan_sandbox(with_server, spec, with).zygote.has_value());
+  spec.environment.clear();
+  spec.handler = "python server.py";
+  EXPECT_FALSE(plan_sandbox(with_server, spec, with).zygote.has_value());
+}
+
 TEST(SandboxPlan, AZygoteOfAGpuFunctionHasTheShimAndTheDriverButNoGpu) {
   auto spec = python_function();
   spec.environment.clear();

@@ -245,6 +245,32 @@ TEST_F(WorkerTest, WhatIsUnloadedAtWorkEndsOnceItsCallIsCancelled) {
   EXPECT_EQ(launcher.kills.size(), 1u);
 }
 
+// One of two in its sandbox times out. That has answered the other one since, so that it would stay
+// for more calls.
+TEST_F(WorkerTest, WhatIsUnloadedAtWorkEndsOnceItsCallTimesOut) {
+  FunctionSpec spec = spec_of("f");
+  spec.http.concurrency = 2;
+  deploy(spec);
+  launcher.script = [this](FakeRuntime& runtime, const Event& event) {
+    held.emplace_back(&runtime, event);
+    if (held.size() == 1) runtime.ask();
+  };
+  const auto silent = submit("f", "1");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto other = submit("f", "2");
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  ASSERT_EQ(launcher.plans.size(), 1u) << "both are in one sandbox";
+  ASSERT_TRUE(worker->unload({kDefaultTenant, "f"}).ok());
+  clock.advance(seconds(1));
+  held[1].first->answer_last(held[1].second, "{}");
+  EXPECT_EQ(await(other).outcome, Outcome::kSucceeded);
+  settle();
+  ASSERT_TRUE(launcher.kills.empty()) << "it is at work";
+  clock.advance(spec.timeout);
+  EXPECT_EQ(await(silent).error_type, "Sandbox.Timeout");
+  EXPECT_TRUE(until([&] { return launcher.kills.size() == 1; }));
+}
+
 // Whichever launch fails, one try is repeated and no caller notices.
 class FailingLaunchTest : public WorkerTest, public testing::WithParamInterface<size_t> {};
 

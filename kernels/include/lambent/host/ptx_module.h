@@ -316,6 +316,13 @@ LAMBENT_PTX_ROUNDED_ALL(sqrt, fsqrt, dsqrt)
 #undef LAMBENT_PTX_ROUNDED_ALL
 #undef LAMBENT_PTX_ROUNDED
 
+// Before an access to shared memory in lockstep: `site` counts those of the source.
+LAMBENT_INLINE void come_together(unsigned site) {
+  block.request = Request::kTogether;
+  block.line = site;
+  leave_thread();
+}
+
 template <typename T>
 struct LaneAnswer {
   T value;

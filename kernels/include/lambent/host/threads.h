@@ -26,7 +26,7 @@ struct Thread {
   uint64_t value = 0;    // what it brought to a warp operation, then what it takes away
   unsigned operand = 0;  // the lane it wants the value of
   unsigned present = 0;  // the lanes that took part
-  unsigned line = 0;     // of a call of __activemask
+  unsigned line = 0;     // of a call of __activemask, or of an access in lockstep
 
   unsigned lane() const { return number % kWarp; }
 };
@@ -99,7 +99,14 @@ struct Warp {
 };
 
 // What a thread asks for when it leaves.
-enum class Request : uint8_t { kBlockBarrier, kGridBarrier, kWarpOperation, kActiveMask, kYield };
+enum class Request : uint8_t {
+  kBlockBarrier,
+  kGridBarrier,
+  kWarpOperation,
+  kActiveMask,
+  kTogether,
+  kYield
+};
 
 struct Block {
   const emulated_launch* launch = nullptr;
@@ -115,6 +122,7 @@ struct Block {
   Votes votes;
 
   ThreadList asking;        // for __activemask
+  ThreadList together;      // those that wait for their warp to come to an access in lockstep
   unsigned idle_turns = 0;  // yields since anybody did anything else
   Warp warps[kMostThreads / kWarp];
   Meeting* spare_meetings = nullptr;
@@ -170,6 +178,7 @@ inline void begin_threads(Block& state, unsigned first) {
   state.runnable->clear();
   state.waiting->clear();
   state.asking = ThreadList{};
+  state.together = ThreadList{};
   state.spare_meetings = nullptr;
   state.used_meetings = 0;
   state.idle_turns = 0;
@@ -277,6 +286,7 @@ inline void arrive_at_warp(Block& state, Thread* thread) {
 }
 
 inline void answer_active_masks(Block& state);
+inline void go_on_together(Block& state);
 
 inline void arrive_at_block(Block& state, Thread* thread, bool vote) {
   if (vote) ++state.yes;
@@ -300,11 +310,16 @@ inline void handle_request(Block& state, Thread* thread) {
       thread->line = state.line;
       state.asking.push(thread);
       break;
+    case Request::kTogether:
+      thread->line = state.line;
+      state.together.push(thread);
+      break;
     case Request::kYield:
       state.runnable->push(thread);
       if (++state.idle_turns > state.unfinished) {
         // Everybody who can run is waiting for time to pass or for another block.
         state.idle_turns = 0;
+        go_on_together(state);
         answer_active_masks(state);
         const timespec duration{0, state.sleep_ns};
         nanosleep(&duration, nullptr);
@@ -341,11 +356,36 @@ inline void answer_active_masks(Block& state) {
   while (Thread* thread = state.asking.pop()) state.runnable->push(thread);
 }
 
+// Nobody else can go on: of each warp those go on that are furthest behind, all at the same access,
+// so that lanes which took different ways meet again behind them.
+inline void go_on_together(Block& state) {
+  constexpr unsigned kWarps = kMostThreads / kWarp;
+  unsigned first[kWarps];
+  for (unsigned& line : first) line = ~0u;
+  for (Thread* thread = state.together.first; thread != nullptr; thread = thread->next) {
+    unsigned& line = first[thread->number / kWarp];
+    if (thread->line < line) line = thread->line;
+  }
+  ThreadList waiting = state.together;
+  state.together = ThreadList{};
+  while (Thread* thread = waiting.pop()) {
+    if (thread->line == first[thread->number / kWarp]) {
+      state.runnable->push(thread);
+    } else {
+      state.together.push(thread);
+    }
+  }
+}
+
 // Who goes on, of the threads that have been started; null: start another, if there is one, or the
 // block has ended or is stuck.
 inline Thread* next_runnable(Block& state) {
-  if (state.runnable->empty() && !state.asking.empty() && !has_unstarted_thread(state)) {
-    answer_active_masks(state);
+  if (state.runnable->empty() && !has_unstarted_thread(state)) {
+    if (!state.together.empty()) {
+      go_on_together(state);
+    } else if (!state.asking.empty()) {
+      answer_active_masks(state);
+    }
   }
   return state.runnable->empty() ? nullptr : state.runnable->pop();
 }

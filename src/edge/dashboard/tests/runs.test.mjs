@@ -18,6 +18,12 @@ test("what overlaps is in different rows, and a row is used again", () => {
   assert.equal(found.at(-1).goesOn, true);
 });
 
+test("calls that follow each other in a slot share a row, though the one is counted as ended a little later", () => {
+  const found = bars([call(10.02, 1020, 0), call(11, 1000, 0)], [], "0", 0, 12);
+  assert.equal(assignRows(found, 0.05), 1);
+  assert.equal(assignRows(found), 2);
+});
+
 test("the busy share is of all slots", () => {
   const found = bars([call(10, 5000, 0)], [], "0", 0, 10);
   assert.equal(busyShare(found, 2, 0, 10), 0.25);

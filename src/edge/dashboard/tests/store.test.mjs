@@ -28,6 +28,18 @@ test("of very many functions the first are asked for, and one that is called joi
   assert.equal(few.cut, false);
 });
 
+test("calls and GPUs of several nodes are told apart", () => {
+  const store = new Store();
+  store.addEnded([call(7, { node: "a", ended: 50 }), call(3, { node: "b", ended: 60 })]);
+  store.addEnded([call(3, { node: "b", ended: 60 }), call(7, { node: "b", ended: 70 })]);
+  assert.deepEqual(store.ended.map(each => `${each.node}${each.sequence} on ${each.gpu}`), ["b7 on b/0", "b3 on b/0", "a7 on a/0"]);
+  store.apply("state", { at: 1, devices: [{ node: "a", gpu: "0", utilization: 0.5 }, { node: "b", gpu: "0", utilization: 0.7 }],
+    gpu_runs: [{ node: "b", gpu: "0" }], sandboxes: [{ node: "a", gpu: null }, { node: "a", gpu: "cpu" }], silent_nodes: ["c"] }, 0);
+  assert.deepEqual([...store.utilisation.keys()], ["a/0", "b/0"]);
+  assert.equal(store.state.gpu_runs[0].gpu, "b/0");
+  assert.deepEqual(store.state.sandboxes.map(each => each.gpu), [null, "cpu"]);
+});
+
 test("calls are kept once each, the newest first, and not without end", () => {
   const store = new Store();
   store.apply("ended", { invocations: [call(2), call(1)], missed: 3 }, 0);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords } from "../web/words.js";
+import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords, waitReasons } from "../web/words.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
 const call = (phases, more = {}) => {
@@ -21,6 +21,16 @@ test("of several reasons the longest counts", () => {
   assert.equal(mainReason({ at_work: 15, own_queue: 6190, none: 9000 }, "at_work"), "own_queue");
   assert.equal(mainReason({}, "at_work"), "at_work");
   assert.equal(mainReason(undefined, "at_work"), "at_work");
+});
+
+test("a wait behind calls of its own function says what held those", () => {
+  const reasons = waitReasons({ own_queue: 13_300, at_work: 402 }, "at_work");
+  assert.deepEqual(reasons, { wait_reason: "own_queue", front_reason: "at_work" });
+  const [queue] = findings(call({ queue: 13_700, run: 312 }, reasons));
+  assert.match(queue.text, /^It stood behind other calls of its function\. At the front of them: its sandboxes were at work or starting/);
+  assert.match(queue.advice, /Its calls come faster.*Another one is started/);
+  assert.deepEqual(waitReasons({ own_queue: 5 }, "own_queue"), { wait_reason: "own_queue", front_reason: "" });
+  assert.deepEqual(waitReasons({ no_token: 5 }, "no_token"), { wait_reason: "no_token", front_reason: "" });
 });
 
 test("a refused call says why it never ran", () => {

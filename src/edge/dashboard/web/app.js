@@ -121,10 +121,10 @@ async function snapshot(signal) {
   store.complete = true;
   redraw();
   for (let before = "", more = true; more;) {
-    const { invocations } = await get(`/v1/activity/invocations?limit=500&before=${before}`, signal);
+    const { invocations, next } = await get(`/v1/activity/invocations?limit=500&before=${encodeURIComponent(before)}`, signal);
     store.addEnded(invocations);
-    before = invocations.at(-1)?.sequence ?? "";
-    more = invocations.length === 500;
+    before = next ?? "";
+    more = before !== "" && invocations.length > 0;
     redraw();
   }
 }

@@ -28,11 +28,14 @@ export function bars(ended, runs, gpu, from, now) {
   return found.sort((a, b) => a.begin - b.begin);
 }
 
-/** Gives each bar the first row that is free at its begin; returns how many rows there are. */
-export function assignRows(sortedBars) {
+/**
+ * Gives each bar the first row that is free at its begin; returns how many rows there are. Bars that overlap by no more than `slack` share
+ * a row: a call is counted as ended a little after the next one has its slot.
+ */
+export function assignRows(sortedBars, slack = 1e-4) {
   const ends = [];
   for (const bar of sortedBars) {
-    let row = ends.findIndex(end => end <= bar.begin + 1e-4);
+    let row = ends.findIndex(end => end <= bar.begin + slack);
     if (row < 0) row = ends.length;
     ends[row] = bar.end;
     bar.row = row;

@@ -5,6 +5,13 @@ export const MOST_ENDED = 4096;
 /** Functions that the page asks for when it opens, by name; of others it learns when they are called. */
 export const MOST_FUNCTIONS = 5000;
 
+/** Of a cluster, where GPUs of several nodes have the same name, with the node's: "b/0". */
+function placed(row) {
+  return row.node && row.gpu && row.gpu !== "cpu" ? { ...row, gpu: `${row.node}/${row.gpu}` } : row;
+}
+
+const keyOf = call => `${call.invocation} ${call.node ?? ""} ${call.sequence}`;
+
 export class Store {
   constructor() {
     /** @type {Map<string, any>} */
@@ -15,7 +22,7 @@ export class Store {
     this.told = new Set();  // functions that an event was about: it is newer than the snapshot
     this.missed = 0;
     /** @type {any} */
-    this.state = { at: 0, live: [], gpu_runs: [], sandboxes: [], all_sandboxes: 0, devices: [], slices: [] };
+    this.state = { at: 0, live: [], gpu_runs: [], sandboxes: [], all_sandboxes: 0, devices: [], slices: [], silent_nodes: [] };
     this.complete = false;
     /** There are more functions than these. */
     this.cut = false;
@@ -46,8 +53,9 @@ export class Store {
 
   #setState(data, localNow) {
     this.state = { ...this.state, ...data };
+    for (const key of ["gpu_runs", "sandboxes", "devices"]) this.state[key] = (this.state[key] ?? []).map(placed);
     this.clockOffset = data.at - localNow;
-    for (const device of data.devices ?? []) {
+    for (const device of this.state.devices) {
       if (device.utilization === null || device.utilization === undefined) continue;
       const samples = this.utilisation.get(device.gpu) ?? [];
       samples.push([data.at, device.utilization]);
@@ -58,11 +66,12 @@ export class Store {
 
   /** @param {any[]} invocations in any order; those that are known are passed over */
   addEnded(invocations) {
-    const fresh = invocations.filter(each => !this.known.has(each.invocation + each.sequence));
+    const fresh = invocations.filter(each => !this.known.has(keyOf(each))).map(placed);
     if (fresh.length === 0) return;
-    for (const each of fresh) this.known.add(each.invocation + each.sequence);
-    this.ended = [...fresh, ...this.ended].sort((a, b) => b.sequence - a.sequence);
-    for (const gone of this.ended.splice(MOST_ENDED)) this.known.delete(gone.invocation + gone.sequence);
+    for (const each of fresh) this.known.add(keyOf(each));
+    // Numbers of several nodes say nothing of each other.
+    this.ended = [...fresh, ...this.ended].sort((a, b) => (a.node || b.node ? b.ended - a.ended : 0) || b.sequence - a.sequence);
+    for (const gone of this.ended.splice(MOST_ENDED)) this.known.delete(keyOf(gone));
   }
 
   /** After a restart of the worker its counts begin again. */

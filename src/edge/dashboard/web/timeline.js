@@ -9,7 +9,7 @@ const WIDTH = 900, ROW = 16, MOST_ROWS = 12;
 /** @param {{ended: any[], runs: any[], gpu: string, from: number, now: number, slots: number}} view */
 export function timeline({ ended, runs, gpu, from, now, slots }) {
   const all = bars(ended, runs, gpu, from, now);
-  const rows = Math.min(MOST_ROWS, Math.max(slots || 1, assignRows(all)));
+  const rows = Math.min(MOST_ROWS, Math.max(slots || 1, assignRows(all, (now - from) / WIDTH / 4)));
   const height = rows * ROW;
   const x = at => Math.round(((Math.max(at, from) - from) / (now - from)) * WIDTH * 10) / 10;
   const shown = all.filter(bar => bar.row < MOST_ROWS).slice(-600).map(bar => barShapes(bar, x));

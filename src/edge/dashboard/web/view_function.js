@@ -98,6 +98,8 @@ function settingText(key, value) {
   if (value === null || value === "") return "–";
   if (key.endsWith("_bytes")) return bytes(value);
   if (key === "last_modified_seconds") return new Date(value * 1000).toLocaleString();
+  if (key === "async_retries" && value < 0) return "as the worker says";
+  if (typeof value === "boolean") return value ? "yes" : "no";
   if (key.endsWith("_seconds")) return value < 0 ? "as the worker says" : duration(value * 1000);
   if (typeof value === "object") return Array.isArray(value) && value.length === 0 ? "–" : JSON.stringify(value);
   return String(value);

@@ -20,7 +20,7 @@ const COLUMNS = [
   ["p50", "p50", row => row.p50_ms, row => ms(row, row.p50_ms), true],
   ["p95", "p95", row => row.p95_ms, row => ms(row, row.p95_ms), true],
   ["p99", "p99", row => row.p99_ms, row => ms(row, row.p99_ms), true],
-  ["failed", "Failed", row => row.failed + row.refused, row => (row.failed + row.refused ? h("b", { class: "bad" }, count(row.failed + row.refused)) : "0"), true],
+  ["failed", "Failed or refused", row => row.failed + row.refused, row => (row.failed + row.refused ? h("b", { class: "bad" }, count(row.failed + row.refused)) : "0"), true],
   ["ahead", "Ahead", row => row.ahead_ms, row => (row.ahead_ms > 0 ? duration(row.ahead_ms) : "–"), true],
   ["slo", "In time", row => inTime(row), row => (Number.isNaN(inTime(row)) ? "–" : percent(inTime(row))), true],
 ];
@@ -28,7 +28,7 @@ const COLUMNS = [
 const HINTS = {
   calls: "Calls that ran, since the worker began", starts: "How many were cold, GPU-cold and warm",
   p50: "Half of the calls took at most this long, waiting included", p95: "95 of 100 took at most this long", p99: "99 of 100 took at most this long",
-  failed: "Failed or refused", ahead: "How much more GPU time it had than the function that had the least, by their weights; the policy lets others go first",
+  failed: "Failed in the function, or were refused before they ran; a function's page has both", ahead: "How much more GPU time it had than the function that had the least, by their weights; the policy lets others go first",
   slo: "Of the calls of functions with an SLO",
 };
 

@@ -4,7 +4,7 @@ import { phaseBar } from "./charts.js";
 import { h } from "./dom.js";
 import { ago, bytes, clock, duration, percent, plural } from "./format.js";
 import { graphPicture, workflowGraph } from "./graph.js";
-import { PHASES, findings, headline, mainReason, outcomeWords, reasonWords, startWords } from "./words.js";
+import { PHASES, findings, headline, outcomeWords, reasonWords, startWords, waitReasons } from "./words.js";
 
 /** @param {string} id @param {() => void} redraw @param {(name: string) => string | undefined} kindOf */
 export function invocationPage(id, redraw, kindOf) {
@@ -48,7 +48,7 @@ export function invocationPage(id, redraw, kindOf) {
     if (page.trace) return;  // that is the story: the journal has none of these
     try {
       page.story = await get(`/v1/invocations/${path}/why`, abort.signal);
-      if (page.call) page.call = { ...page.call, wait_reason: mainReason(page.story.waits_ms, page.call.wait_reason) };
+      if (page.call) page.call = { ...page.call, ...waitReasons(page.story.waits_ms, page.call.wait_reason) };
     } catch (error) {
       if (abort.signal.aborted) return;
       page.storyError = error;
@@ -94,7 +94,7 @@ function draw(id, page, { now }) {
     h("dl", { class: "tiles" },
       tile("Came", clock(call.ended - call.took_ms / 1000), ago(call.ended, now)),
       tile("Start", startWords(call.start), "how warm its place was"),
-      tile("Place", call.gpu === null ? "–" : call.gpu === "cpu" ? "no GPU" : `GPU ${call.gpu}`, `version ${call.version}`),
+      tile("Place", call.gpu === null ? "–" : call.gpu === "cpu" ? "no GPU" : `GPU ${call.gpu}`, `version ${call.version}${call.node ? `, node ${call.node}` : ""}`),
       tile("GPU memory", bytes(call.device_memory_peak_bytes), "at most"),
       tile("Host memory", bytes(call.host_memory_peak_bytes), "at most"),
       call.in_time === null ? null : tile("Its SLO", call.in_time ? "kept" : "missed", "", call.in_time ? "" : "bad")),
@@ -174,8 +174,8 @@ function story(found) {
     waits.length ? [h("h3", null, "It waited because"), h("ul", { class: "reasons" }, waits.map(([reason, ms]) => h("li", null, h("b", null, duration(ms)), ` ${reasonWords(reason) || reason}`)))] : null,
     first.length ? [h("h3", null, "Meanwhile others were dispatched"), h("ul", { class: "reasons" }, first.map(other => h("li", null,
       h("b", null, plural(other.count, "call")), ` of ${other.function}`,
-      other.virtual_time_ms < other.own_virtual_time_ms ? `, which had had ${duration(other.own_virtual_time_ms - other.virtual_time_ms)} less of its share`
-        : other.due_before_ms > 0 ? `, which was due ${duration(other.due_before_ms)} before` : "")))] : null,
+      other.virtual_time_ms < other.own_virtual_time_ms ? `, which had used ${duration(other.own_virtual_time_ms - other.virtual_time_ms)} less of its share of the GPUs`
+        : other.due_before_ms > 0 ? `, whose turn by the policy's order was ${duration(other.due_before_ms)} earlier` : "")))] : null,
     found.evicted?.length ? [h("h3", null, "For it was evicted"), h("p", null, found.evicted.join(", "))] : null,
     h("h3", null, "Step by step"), h("ol", { class: "story" }, (found.story ?? []).map(moment => h("li", null, h("span", { class: "at" }, duration(moment.at_ms)), h("span", null, moment.what)))));
 }

@@ -10,9 +10,10 @@ const filters = { text: "", outcome: "", start: "", page: 0, order: "newest" };
 /** @param {any[]} calls @param {number} now @param {{scale?: number, hidesFunction?: boolean}} options */
 export function callTable(calls, now, { scale, hidesFunction = false } = {}) {
   const longest = scale ?? Math.max(1, ...calls.map(call => call.took_ms));
+  const hasNodes = calls.some(call => call.node);
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Calls" }, h("table", { class: "calls" },
     h("thead", null, h("tr", null, hidesFunction ? null : h("th", { scope: "col" }, "Function"), h("th", { scope: "col" }, "Ended"),
-      h("th", { scope: "col", class: "number" }, "Took"), h("th", { scope: "col", class: "wide" }, "In parts"), h("th", { scope: "col" }, "Start"),
+      h("th", { scope: "col", class: "number" }, "Took"), h("th", { scope: "col", class: "wide" }, "In parts"), h("th", { scope: "col" }, "Start"), hasNodes ? h("th", { scope: "col" }, "Node") : null,
       h("th", { scope: "col" }, "Why so long"))),
     h("tbody", null, calls.map(call => h("tr", { "data-key": call.invocation },
       hidesFunction ? null : h("th", { scope: "row" }, h("a", { href: `#/functions/${encodeURIComponent(call.function)}` }, call.function)),
@@ -20,6 +21,7 @@ export function callTable(calls, now, { scale, hidesFunction = false } = {}) {
       h("td", { class: "number" }, h("a", { href: `#/invocations/${call.invocation}`, "aria-label": `${duration(call.took_ms)}: the call's page` }, duration(call.took_ms))),
       h("td", { class: "wide" }, call.outcome === "rejected" ? null : phaseBar(call, longest)),
       h("td", null, call.outcome === "rejected" ? "–" : startWords(call.start)),
+      hasNodes ? h("td", null, call.node ?? "") : null,
       h("td", { class: "why" }, call.outcome === "succeeded" ? null : h("span", { class: "badge bad" }, outcomeWords(call)), " ", causeSentence(call)))))));
 }
 

@@ -17,14 +17,22 @@ export function overview({ store, now, redraw }) {
   const from = now - chosenWindow;
   return [
     h("div", { class: "head" }, h("h1", null, "Overview"), windowChoice(redraw)),
+    silentNodes(store),
     tiles(store, now),
     h("section", { "aria-labelledby": "gpus" }, h("h2", { id: "gpus" }, "GPUs"), waitingCard(store, from, now),
       h("div", { class: "cards" }, places(store).map(place => placeCard(store, place, from, now))),
-      legend([["init", "sandbox and init"], ["memory", "GPU memory moves"], ["run", "runs"], ["queue", "waits"]])),
+      legend([["init", "sandbox and init, which hold no slot"], ["memory", "GPU memory moves"], ["run", "runs"], ["queue", "waits"]])),
     slices(store.state.slices),
     h("section", { "aria-labelledby": "slow" }, h("h2", { id: "slow" }, `Slowest calls of the last ${duration(chosenWindow * 1000)}`),
       slowCalls(store, now)),
   ];
+}
+
+/** Whose calls and figures are missing. */
+export function silentNodes(store) {
+  const names = store.state.silent_nodes;
+  if (names.length === 0) return null;
+  return h("p", { class: "note bad" }, names.length === 1 ? `Node ${names[0]} does not answer: its calls are missing.` : `Nodes ${names.join(", ")} do not answer: their calls are missing.`);
 }
 
 function emptyState() {

@@ -31,6 +31,7 @@ export function whatIf({ facts, redraw }) {
     choice("Policy", "what-if-policy", form.policy, [["", `as now (${facts.policy ?? "?"})`], ...policies.filter(each => each !== facts.policy).map(each => [each, each])], set("policy")),
     choice("Calls of the last", "what-if-minutes", form.minutes, [["1", "minute"], ["10", "10 minutes"], ["60", "hour"]], set("minutes")),
     h("button", { type: "submit", class: "primary", disabled: result.running || Object.keys(changes).length === 0 }, result.running ? "Simulates …" : "Simulate")),
+    Object.keys(changes).length === 0 ? h("p", { class: "quiet" }, "Change at least one of the first four to simulate.") : null,
     h("div", { "aria-live": "polite" }, result.error ? h("p", { class: "note bad" }, result.error) : null, result.rows ? comparison(result.rows) : null),
   ];
 }

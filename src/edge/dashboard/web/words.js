@@ -29,7 +29,7 @@ const REASONS = {
   memory_moving: ["GPU memory was being moved", "Fewer functions than fit the GPU's memory at once, or more GPU memory, avoids the moves."],
   own_pool: ["the GPUs of its function were at work, and no function had more", "More GPUs would help."],
   pool_handover: ["another function had to finish on the GPU that it was given", "It passes by itself."],
-  at_work: ["its sandboxes were at work, and another was not started yet", "Another one is started once a call has waited for as long as a cold start takes, if the GPUs have room."],
+  at_work: ["its sandboxes were at work or starting", "Another one is started once a call has waited for as long as a cold start takes, if the GPUs have room. A higher min_instances keeps more of them ready."],
   warm_elsewhere: ["its sandbox is on a busy GPU, and a cold start would have taken longer", "It passes by itself; it is shorter than a cold start."],
   no_slice: ["no free slice could hold it", "More slices (--pipeline-slices), or smaller stages, would help."],
   slice_shared: ["another function had its turn on the slice that both share", "More slices would help."],
@@ -51,10 +51,20 @@ export function reasonAdvice(reason) {
   return REASONS[reason]?.[1] ?? "";
 }
 
-/** Of several reasons the one that took the most; the worker itself remembers the last. @param {Record<string, number>} waits_ms */
+/** Of several reasons the one that took the most; the worker itself remembers the longest stretch. @param {Record<string, number>} waits_ms */
 export function mainReason(waits_ms, otherwise) {
   const known = Object.entries(waits_ms ?? {}).filter(([reason, ms]) => ms > 0 && reasonWords(reason));
   return known.length ? known.reduce((most, each) => (each[1] > most[1] ? each : most))[0] : otherwise;
+}
+
+/**
+ * The main reason of a wait, and what held back the calls in front where that was its own queue: the worker remembers what held the call
+ * when it had become the first, which held those before it too.
+ * @param {Record<string, number>} waits_ms @param {string} last
+ */
+export function waitReasons(waits_ms, last) {
+  const wait_reason = mainReason(waits_ms, last);
+  return { wait_reason, front_reason: wait_reason === "own_queue" && last !== wait_reason && reasonWords(last) ? last : "" };
 }
 
 /** The phase that took the most. @param {Record<string, number>} phases */
@@ -81,8 +91,9 @@ export function causeSentence(call) {
 const FINDINGS = {
   queue: call => ({
     title: `It waited ${duration(call.phases_ms.queue)} for its turn`,
-    text: reasonWords(call.wait_reason) ? `${capital(reasonWords(call.wait_reason))}.` : "It was dispatched as soon as there was a place.",
-    advice: reasonAdvice(call.wait_reason),
+    text: reasonWords(call.wait_reason) ? `${capital(reasonWords(call.wait_reason))}.${call.front_reason ? ` At the front of them: ${reasonWords(call.front_reason)}.` : ""}`
+      : "It was dispatched as soon as there was a place.",
+    advice: [reasonAdvice(call.wait_reason), reasonAdvice(call.front_reason)].filter(Boolean).join(" "),
   }),
   sandbox: call => ({
     title: `A sandbox was started in ${duration(call.phases_ms.sandbox)}`,
