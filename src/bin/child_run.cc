@@ -10,6 +10,7 @@
 #include <csignal>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "node/sandbox/spawn.h"
 
 namespace lambent {
@@ -134,6 +135,28 @@ void ChildRun::kill_and_reap() {
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+}
+
+std::string in_one_line(std::string_view printed) {
+  constexpr size_t kMostOfBeginning = 300;
+  constexpr size_t kMostOfEnd = 600;
+  std::string line;
+  for (const char letter : printed) {
+    if (letter != '\n') {
+      line += letter;
+    } else if (!line.empty() && !line.ends_with("; ")) {
+      line += "; ";
+    }
+  }
+  if (line.ends_with("; ")) line.resize(line.size() - 2);
+  if (line.size() <= kMostOfBeginning + kMostOfEnd) return line;
+  std::string_view beginning = std::string_view(line).substr(0, kMostOfBeginning);
+  beginning.remove_suffix(cut_character(beginning));
+  std::string_view end = std::string_view(line).substr(line.size() - kMostOfEnd);
+  while (!end.empty() && (end.front() & 0xc0) == 0x80) end.remove_prefix(1);
+  const size_t left_out = line.size() - beginning.size() - end.size();
+  return std::string(beginning) + " [" + std::to_string(left_out) + " bytes left out] " +
+         std::string(end);
 }
 
 }  // namespace lambent

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -28,6 +29,10 @@ struct ChildEnd {
   std::string output;
   std::string errors;
 };
+
+// What a program printed, as one line for a log. Of a long text its beginning and its end, where
+// what is wrong is said most often, and how much is left out between them.
+std::string in_one_line(std::string_view printed);
 
 class ChildRun {
  public:

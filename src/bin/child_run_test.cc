@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "core/base/utf8.h"
+
 namespace lambent {
 namespace {
 
@@ -35,6 +37,29 @@ TEST_F(ChildRunTest, GivesAllOfALongOutput) {
   const auto end = run("head -c 1000000 /dev/zero");
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(end->output.size(), 1'000'000u);
+}
+
+TEST(InOneLine, JoinsLines) {
+  EXPECT_EQ(in_one_line(""), "");
+  EXPECT_EQ(in_one_line("\nwarning: a\n\nerror: b\n"), "warning: a; error: b");
+}
+
+TEST(InOneLine, KeepsTheBeginningAndTheEndOfALongText) {
+  std::string warnings;
+  for (int i = 0; i < 100; ++i) warnings += "warning: it is not as it should be\n";
+  const std::string line = in_one_line("first\n" + warnings + "error: the last");
+  EXPECT_EQ(line.find("first; warning: "), 0U);
+  EXPECT_TRUE(line.ends_with("; error: the last")) << line;
+  EXPECT_NE(line.find(" bytes left out] "), std::string::npos) << line;
+  EXPECT_LT(line.size(), 1'000U);
+}
+
+TEST(InOneLine, CutsNoCharacter) {
+  for (size_t before = 0; before < 4; ++before) {
+    std::string text(before, 'x');
+    for (int i = 0; i < 1'000; ++i) text += "\xe2\x82\xac";
+    EXPECT_TRUE(is_utf8(in_one_line(text))) << before;
+  }
 }
 
 TEST_F(ChildRunTest, StopsAProgramThatPrintsTooMuch) {

@@ -17,10 +17,13 @@
 #include "bin/shown_names.h"
 #include "bin/usage.h"
 #include "core/base/fault_points.h"
+#include "core/base/time.h"
 #include "core/domain/async_limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/catalog/backup.h"
+#include "node/catalog/postgres_database.h"
+#include "node/catalog/shared_schema.h"
 
 namespace lambent {
 namespace {
@@ -628,11 +631,23 @@ Result<void> check_policies(const WorkerConfig& config) {
   return policy.ok() ? Result<void>() : policy.error();
 }
 
+// Of all nodes. A worker starts without one that does not answer, so it is no reason against it.
+Result<void> check_catalog(const std::string& url) {
+  const SystemClock clock;
+  ASSIGN_OR_RETURN(
+      const auto database,
+      catalog::open_postgres(
+          {.url = url, .lease = "", .connect_timeout = seconds(2), .answer_timeout = seconds(2)},
+          clock));
+  const Result<void> known = catalog::check_shared_schema(*database);
+  return !known.ok() && known.error().code == ErrorCode::kUnavailable ? Result<void>() : known;
+}
+
 // A worker that gives way to an older program would otherwise be gone before that one refuses.
 Result<void> check_state(const WorkerConfig& config) {
-  const Result<void> known = catalog::check_database(config.state_folder + "/catalog.db");
-  if (!known.ok() && known.error().code == ErrorCode::kNotFound) return {};
-  return known;
+  const Result<void> known = catalog::check_schema(config.state_folder + "/catalog.db");
+  if (!known.ok() && known.error().code != ErrorCode::kNotFound) return known;
+  return config.catalog.empty() ? Result<void>() : check_catalog(config.catalog);
 }
 
 }  // namespace

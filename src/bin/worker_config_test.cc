@@ -8,6 +8,9 @@
 #include "core/base/testing/testing.h"
 #include "node/catalog/database.h"
 #include "node/catalog/migrations.h"
+#include "node/catalog/postgres_database.h"
+#include "node/catalog/shared_schema.h"
+#include "node/catalog/testing/postgres_server.h"
 
 namespace lambent {
 namespace {
@@ -233,6 +236,28 @@ TEST(WorkerConfig, ChecksThatItKnowsTheStateWhereItIsOnlyAsked) {
   EXPECT_THAT(refused.errors,
               HasSubstr("catalog.db has schema version 1000, made by a newer Lambent"));
   EXPECT_THAT(refused.errors, HasSubstr("restore a backup from before its upgrade"));
+}
+
+TEST(WorkerConfig, ChecksThatItKnowsTheCatalogOfAllNodesWhereItIsOnlyAsked) {
+  const TemporaryFolder folder;
+  const auto check = [&](const std::string& url) {
+    return parse({"--check", "--state", folder.path(), "--catalog", url});
+  };
+  EXPECT_EQ(check("postgresql://127.0.0.1:1/nothing").exit_code, 0)
+      << "a worker starts without one that does not answer";
+  catalog::PostgresServer& server = catalog::PostgresServer::shared();
+  if (!server.there()) GTEST_SKIP() << "PostgreSQL is not installed";
+  const std::string url = server.url("postgres");
+  const SystemClock clock;
+  const auto database = catalog::open_postgres({.url = url, .lease = "a"}, clock);
+  EXPECT_EQ(check(url).exit_code, 0) << "an empty one";
+  ASSERT_TRUE(catalog::migrate_shared(**database).ok());
+  EXPECT_EQ(check(url).exit_code, 0) << "one of this version, in which a worker holds a lease";
+  ASSERT_TRUE((*database)->run("INSERT INTO shared_schema (version) VALUES (1000)").ok());
+  const Parsed refused = check(url);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors,
+              HasSubstr("the shared catalog has schema version 1000, made by a newer Lambent"));
 }
 
 TEST(WorkerConfig, TakesTheFormerWordForSharedObjectsWithAWarning) {

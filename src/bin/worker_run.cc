@@ -16,20 +16,6 @@ constexpr Duration kLookAgain = milliseconds(5);
 constexpr Duration kLastAnswers = milliseconds(50);
 constexpr ChildLimits kCheckLimits{.time = seconds(10), .nice = 0};
 
-// Its lines as one, for a log: what is wrong may stand before a hint or after a warning.
-std::string in_one_line(const std::string& text) {
-  constexpr size_t kMostBytes = 600;
-  std::string line;
-  for (const char letter : text.substr(0, kMostBytes)) {
-    if (letter != '\n') {
-      line += letter;
-    } else if (!line.empty() && !line.ends_with("; ")) {
-      line += "; ";
-    }
-  }
-  return line.ends_with("; ") ? line.substr(0, line.size() - 2) : line;
-}
-
 }  // namespace
 
 WorkerRun::End WorkerRun::run() {

@@ -49,8 +49,7 @@ void LogPrinter::show(std::string_view line) {
   if (!object.contains("text")) {
     const bool is_gone = object.value("older_lines_gone", Json(false)) == true;
     if (is_gone && !std::exchange(says_gone_, true)) {
-      console_.err << "older lines are gone: the worker keeps so much of a log as its "
-                      "--function-log-size says\n";
+      console_.err << kOlderLinesGone;
     }
     if (names_in(object, "nodes").size() > 1) text_.name_nodes(true);
     return tell_silent(names_in(object, "silent_nodes"));

@@ -11,6 +11,10 @@
 
 namespace lambent::cli {
 
+inline constexpr std::string_view kOlderLinesGone =
+    "older lines are gone: the worker keeps as much of a log as its --function-log-size says, and "
+    "if it was killed, its last lines may be lost\n";
+
 class LogPrinter {
  public:
   LogPrinter(Console& console, bool shows_times, bool tells_of_older)

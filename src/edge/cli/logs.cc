@@ -56,8 +56,7 @@ class Shown {
   void answer(const http::Response& response, bool is_first) {
     in_lines_ = is_in_lines(response);
     if (!in_lines_ && !tail_ && is_first && begins_late(response)) {
-      console_.err << "older lines are gone: the worker keeps so much of a log as its "
-                      "--function-log-size says\n";
+      console_.err << kOlderLinesGone;
     }
     if (!response.body.empty()) piece(response.body);
     if (!tail_) return;

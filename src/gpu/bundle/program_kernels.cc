@@ -336,7 +336,7 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
   // it names a line of the program.
   Error error = kernels.error();
   const bool is_of_program = error.code == ErrorCode::kInvalidArgument;
-  if (!is_of_program || program.toolkit_headers.empty()) return error;
+  if (!is_of_program || nvcc_of(program).empty()) return error;
   auto translated = by_ptx(names_of(program) +
                            ": the host compiler does not read it, so its kernels are translated "
                            "from nvcc's PTX (--ptx does so at once): " +

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/fd.h"
+#include "gpu/bundle/ptx_program.h"
 
 namespace lambent::bundle {
 namespace {
@@ -96,12 +97,28 @@ TEST(ProgramKernels, SourcesAreReadForTheArchitectureOfNvcc) {
 }
 
 TEST(ProgramKernels, WithoutNvccTheErrorIsThatOfTheSources) {
-  Program program = program_with_nvcc("__global__ void k() {}\n", "");
-  program.toolkit_headers.clear();
-  const auto kernels = compile_program_kernels(program);
-  ASSERT_FALSE(kernels.ok());
-  EXPECT_NE(kernels.error().message.find("for the host"), std::string::npos);
-  EXPECT_EQ(kernels.error().message.find("nvcc's"), std::string::npos) << kernels.error().message;
+  Program without_toolkit = program_with_nvcc("__global__ void k() {}\n", "");
+  // Headers without a compiler, as NVIDIA's packages have them too.
+  const Program headers_only = without_toolkit;
+  std::filesystem::permissions(nvcc_of(headers_only), std::filesystem::perms::owner_read);
+  without_toolkit.toolkit_headers.clear();
+  for (const Program& program : {without_toolkit, headers_only}) {
+    const auto kernels = compile_program_kernels(program);
+    ASSERT_FALSE(kernels.ok());
+    const std::string& said = kernels.error().message;
+    EXPECT_NE(said.find("for the host"), std::string::npos);
+    EXPECT_EQ(said.find("nvcc's"), std::string::npos) << said;
+  }
+}
+
+TEST(ProgramKernels, NvccIsBesideHeadersThatAreALink) {
+  namespace fs = std::filesystem;
+  Program program = program_with_nvcc("", "");
+  const fs::path toolkit = fs::path(program.toolkit_headers).parent_path();
+  fs::create_directories(toolkit / "targets/one/include");
+  fs::remove(toolkit / "include");
+  fs::create_directory_symlink("targets/one/include", toolkit / "include");
+  EXPECT_EQ(nvcc_of(program), toolkit / "bin/nvcc");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "gpu/bundle/ptx_program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -19,13 +21,15 @@ constexpr uint64_t kMostThreadsOfBlock = 1024;
 // names of Thrust's kernels say for which architectures.
 Result<std::string> ptx_of_file(const Program& program, const std::string& file, size_t number) {
   const HostCompilation& c = program.compilation;
-  if (program.toolkit_headers.empty()) {
+  const std::string nvcc = nvcc_of(program);
+  if (nvcc.empty()) {
     return Error{ErrorCode::kUnavailable,
                  file +
                      ": its kernels are translated by the nvcc of a CUDA toolkit, and there is "
-                     "none: put it on the PATH, or give --toolkit-headers"};
+                     "none" +
+                     (program.toolkit_headers.empty() ? "" : " beside " + program.toolkit_headers) +
+                     ": put it on the PATH, or give --toolkit-headers"};
   }
-  const std::string nvcc = program.toolkit_headers + "/../bin/nvcc";
   const std::string output = c.scratch_folder + "/" + std::to_string(number) + ".ptx";
   std::vector<std::string> command = {nvcc, "-ptx", "-w", "-x", "cu", file, "-o", output};
   if (program.files.size() > 1) command.push_back("-rdc=true");
@@ -38,6 +42,19 @@ Result<std::string> ptx_of_file(const Program& program, const std::string& file,
 }
 
 }  // namespace
+
+std::string nvcc_of(const Program& program) {
+  namespace fs = std::filesystem;
+  if (program.toolkit_headers.empty()) return {};
+  const fs::path beside = fs::path(program.toolkit_headers) / "../bin/nvcc";
+  // A toolkit's include may be a link to the headers of one architecture, which has no bin.
+  for (const fs::path& nvcc : {beside.lexically_normal(), beside}) {
+    std::error_code ignored;
+    const bool is_file = fs::is_regular_file(nvcc, ignored);
+    if (is_file && ::access(nvcc.c_str(), X_OK) == 0) return nvcc.string();
+  }
+  return {};
+}
 
 bool is_ptx(const std::vector<std::string>& files) {
   return std::all_of(files.begin(), files.end(),

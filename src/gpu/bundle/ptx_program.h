@@ -12,6 +12,10 @@
 
 namespace lambent::bundle {
 
+// The nvcc of the toolkit that the program has its headers from; empty where there is none that can
+// be run.
+std::string nvcc_of(const Program& program);
+
 // Whether all files hold PTX by their names.
 bool is_ptx(const std::vector<std::string>& files);
 

@@ -17,6 +17,11 @@ Result<void> expect_file(const std::string& path) {
   return Error{ErrorCode::kNotFound, "there is no database at " + path};
 }
 
+Result<void> expect_known_file(Database& database, const std::string& path) {
+  const auto version = known_schema_version(database, path);
+  return version.ok() ? Result<void>() : version.error();
+}
+
 }  // namespace
 
 Result<void> copy_database(const std::string& from, const std::string& to) {
@@ -36,8 +41,13 @@ Result<void> copy_database(const std::string& from, const std::string& to) {
 Result<void> check_database(const std::string& path) {
   RETURN_IF_ERROR(expect_file(path));
   ASSIGN_OR_RETURN(const auto database, Database::open(path));
-  ASSIGN_OR_RETURN(const int64_t version, schema_version(*database));
-  return expect_known_schema(version, path);
+  return expect_known_file(*database, path);
+}
+
+Result<void> check_schema(const std::string& path) {
+  RETURN_IF_ERROR(expect_file(path));
+  ASSIGN_OR_RETURN(const auto database, Database::open_to_read(path));
+  return expect_known_file(*database, path);
 }
 
 }  // namespace lambent::catalog

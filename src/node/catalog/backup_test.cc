@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 
+#include "core/base/fd.h"
 #include "node/catalog/database.h"
 #include "node/catalog/testing/testing.h"
 
@@ -65,6 +68,61 @@ TEST_F(BackupTest, ADamagedOrANewerDatabaseIsTold) {
     ASSERT_TRUE((*database)->run("INSERT INTO schema_version VALUES (1000)").ok());
   }
   EXPECT_EQ(check_database(folder_ / "newer.db").error().code, ErrorCode::kFailedPrecondition);
+}
+
+// What lies in the folder, and the bytes of the database.
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& each : std::filesystem::directory_iterator(folder)) {
+    const auto bytes = read_file(each.path(), 64 * 1024 * 1024);
+    files[each.path().filename()] = bytes.ok() ? *bytes : to_string(bytes.error());
+  }
+  return files;
+}
+
+TEST_F(BackupTest, TheSchemaOfALargeOrOpenDatabaseIsToldAndNothingChanges) {
+  EXPECT_EQ(check_schema(folder_ / "nothing.db").error().code, ErrorCode::kNotFound);
+  put("a");
+  EXPECT_TRUE(check_schema(path_).ok()) << "while a worker has it open";
+  const std::string folder = folder_ / "some # 100% folder?";
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(copy_database(path_, folder + "/copy.db").ok());
+  for (const char* name : {"/copy.db-wal", "/copy.db-shm"}) std::filesystem::remove(folder + name);
+  ASSERT_EQ(::chmod((folder + "/copy.db").c_str(), 0640), 0);
+  const auto before = files_in(folder);
+  ASSERT_EQ(before.size(), 1U);
+  EXPECT_TRUE(check_schema(folder + "/copy.db").ok());
+  std::ofstream(folder + "/empty.db").flush();
+  EXPECT_TRUE(check_schema(folder + "/empty.db").ok());
+  EXPECT_EQ(std::filesystem::file_size(folder + "/empty.db"), 0U);
+  std::filesystem::remove(folder + "/empty.db");
+  EXPECT_EQ(files_in(folder), before);
+  struct stat about {};
+  ASSERT_EQ(::stat((folder + "/copy.db").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0640U);
+
+  std::ofstream(folder + "/damaged.db") << std::string(10'000, 'x');
+  EXPECT_EQ(check_schema(folder + "/damaged.db").error().code, ErrorCode::kDataLoss);
+  const auto newer = Database::open(folder + "/copy.db");
+  ASSERT_TRUE((*newer)->run("INSERT INTO schema_version VALUES (1000)").ok());
+  EXPECT_EQ(check_schema(folder + "/copy.db").error().code, ErrorCode::kFailedPrecondition)
+      << "it is in the log beside the file";
+}
+
+// What is behind the schema is not looked at: that would take as long as the database is large.
+TEST_F(BackupTest, TheSchemaIsToldWithoutReadingAllOfTheDatabase) {
+  for (int i = 0; i < 40; ++i) put("function-" + std::to_string(i));
+  const std::string copy = folder_ / "copy.db";
+  ASSERT_TRUE(copy_database(path_, copy).ok());
+  for (const char* name : {"-wal", "-shm"}) std::filesystem::remove(copy + name);
+  const auto size = std::filesystem::file_size(copy);
+  {
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size - 4096));
+    file << std::string(4096, 'x');
+  }
+  ASSERT_EQ(check_database(copy).error().code, ErrorCode::kDataLoss);
+  EXPECT_TRUE(check_schema(copy).ok());
 }
 
 }  // namespace

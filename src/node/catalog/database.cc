@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace lambent::catalog {
 namespace {
@@ -55,6 +56,23 @@ std::string advice_for(ErrorCode code) {
     default:
       return "";
   }
+}
+
+// As SQLite takes it. A file without a log beside it has no more to say than itself: so SQLite
+// makes no log either, and no index of one.
+std::string url_to_read(const std::string& path) {
+  std::error_code ignored;
+  std::string url = "file://";
+  for (const char letter : std::filesystem::absolute(path, ignored).string()) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const bool is_special = letter == '%' || letter == '?' || letter == '#';
+    if (!is_special) {
+      url += letter;
+    } else {
+      url.append({'%', kDigits[static_cast<size_t>(letter) / 16], kDigits[letter % 16]});
+    }
+  }
+  return url + (std::filesystem::exists(path + "-wal", ignored) ? "?mode=ro" : "?immutable=1");
 }
 
 struct Finalize {
@@ -192,6 +210,17 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
       return error;
     }
   }
+  return std::unique_ptr<Database>(std::move(database));
+}
+
+Result<std::unique_ptr<Database>> Database::open_to_read(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(url_to_read(path).c_str(), &handle, flags, nullptr);
+  auto database = std::make_unique<SqliteDatabase>(handle, path);
+  if (code != SQLITE_OK) return database->error_of(code);
+  sqlite3_extended_result_codes(handle, 1);
+  RETURN_IF_ERROR(database->run("PRAGMA busy_timeout = 2000"));
   return std::unique_ptr<Database>(std::move(database));
 }
 

@@ -79,6 +79,9 @@ class Database {
   // Opens or makes a file of SQLite: WAL, synchronous=FULL, foreign keys on. DATA_LOSS if it is no
   // database or a damaged one.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
+  // Opens one that is there to read it as it is, also while a worker has it open, and changes
+  // nothing of it. Not all of it is read: DATA_LOSS if it is no database.
+  static Result<std::unique_ptr<Database>> open_to_read(const std::string& path);
   virtual ~Database() = default;
   Database() = default;
   Database(const Database&) = delete;

@@ -378,26 +378,38 @@ const std::vector<std::string>& migrations() {
 }
 
 Result<int64_t> schema_version(Database& database) {
-  RETURN_IF_ERROR(database.run(
-      "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY) WITHOUT ROWID"));
+  ASSIGN_OR_RETURN(Statement tables,
+                   database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"));
+  ASSIGN_OR_RETURN(const bool has_table, tables.next());
+  if (!has_table) return 0;
   ASSIGN_OR_RETURN(Statement statement,
                    database.prepare("SELECT coalesce(max(version), 0) FROM schema_version"));
   RETURN_IF_ERROR(statement.next());
   return statement.column_int(0);
 }
 
-Result<void> expect_known_schema(int64_t version, const std::string& what) {
-  if (version <= static_cast<int64_t>(migrations().size())) return {};
+Result<void> expect_known_schema(const std::string& what, const SchemaVersions& versions,
+                                 const std::string& advice) {
+  if (versions.found <= static_cast<int64_t>(versions.known)) return {};
   return Error{ErrorCode::kFailedPrecondition,
-               what + " has schema version " + std::to_string(version) +
+               what + " has schema version " + std::to_string(versions.found) +
                    ", made by a newer Lambent; this one knows up to " +
-                   std::to_string(migrations().size()) +
-                   ": install the newer one again, or restore a backup from before its upgrade"};
+                   std::to_string(versions.known) + ": " + advice};
+}
+
+Result<int64_t> known_schema_version(Database& database, const std::string& what) {
+  ASSIGN_OR_RETURN(const int64_t found, schema_version(database));
+  RETURN_IF_ERROR(
+      expect_known_schema(what, {found, migrations().size()},
+                          "install the newer one again, or restore a backup from before its "
+                          "upgrade"));
+  return found;
 }
 
 Result<void> migrate(Database& database, size_t target) {
-  ASSIGN_OR_RETURN(const int64_t have, schema_version(database));
-  RETURN_IF_ERROR(expect_known_schema(have, "the database"));
+  ASSIGN_OR_RETURN(const int64_t have, known_schema_version(database, "the database"));
+  RETURN_IF_ERROR(database.run(
+      "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY) WITHOUT ROWID"));
   for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
     RETURN_IF_ERROR(apply_step(database, version));
   }

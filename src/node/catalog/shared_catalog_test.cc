@@ -109,11 +109,22 @@ TEST_P(SharedTables, EachStepOfTheSchemaLeadsToTheLast) {
   SKIP_WITHOUT_SERVER();
   EXPECT_TRUE(migrate_shared(*database_).ok());  // there is nothing left to do
   EXPECT_TRUE(put(first_, kNothing).ok());
+  const bool is_postgres = GetParam() == "postgresql";
+  if (is_postgres) {
+    EXPECT_TRUE(check_shared_schema(*database_).ok());
+  }
   ASSERT_TRUE(database_->run("INSERT INTO shared_schema (version) VALUES (1000)").ok());
   const auto newer = migrate_shared(*database_);
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_FALSE(database_->in_transaction());
+  if (!is_postgres) return;
+  EXPECT_EQ(check_shared_schema(*database_).error().message,
+            "the shared catalog has schema version 1000, made by a newer Lambent; this one knows "
+            "up to 2: upgrade this node");
+  ASSERT_TRUE(database_->run("DROP TABLE shared_schema").ok());
+  EXPECT_TRUE(check_shared_schema(*database_).ok()) << "an empty one, which stays so";
+  EXPECT_TRUE(check_shared_schema(*database_).ok());
 }
 
 TEST_P(SharedTables, VersionsHaveNumbersThatAreUsedOnceAndGoWithTheirFunction) {

@@ -1,5 +1,7 @@
 #include "node/catalog/shared_schema.h"
 
+#include "node/catalog/migrations.h"
+
 namespace lambent::catalog {
 namespace {
 
@@ -106,14 +108,23 @@ ALTER TABLE shared_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
 ALTER TABLE shared_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
 )sql";
 
-// The last step that `table` has noted.
-Result<int64_t> version_of(Database& database, const std::string& table) {
-  RETURN_IF_ERROR(
-      database.run("CREATE TABLE IF NOT EXISTS " + table + " (version BIGINT PRIMARY KEY)"));
+// The last step that `table`, which is there, has noted.
+Result<int64_t> noted_in(Database& database, const std::string& table) {
   ASSIGN_OR_RETURN(Statement ask,
                    database.prepare("SELECT coalesce(max(version), 0) FROM " + table));
   RETURN_IF_ERROR(ask.next());
   return ask.column_int(0);
+}
+
+Result<int64_t> version_of(Database& database, const std::string& table) {
+  RETURN_IF_ERROR(
+      database.run("CREATE TABLE IF NOT EXISTS " + table + " (version BIGINT PRIMARY KEY)"));
+  return noted_in(database, table);
+}
+
+Result<void> expect_known_shared(int64_t version) {
+  return expect_known_schema("the shared catalog", {version, shared_migrations().size()},
+                             "upgrade this node");
 }
 
 Result<void> apply_from(Database& database, const std::vector<std::string>& steps, int64_t have,
@@ -128,12 +139,7 @@ Result<void> apply_from(Database& database, const std::vector<std::string>& step
 
 Result<void> apply_steps(Database& database, size_t target) {
   ASSIGN_OR_RETURN(const int64_t have, version_of(database, "shared_schema"));
-  if (have > static_cast<int64_t>(shared_migrations().size())) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "the shared catalog has schema version " + std::to_string(have) +
-                     ", made by a newer Lambent; this one knows up to " +
-                     std::to_string(shared_migrations().size()) + ": upgrade this node"};
-  }
+  RETURN_IF_ERROR(expect_known_shared(have));
   RETURN_IF_ERROR(apply_from(database, shared_migrations(), have, target, "shared_schema"));
   if (target < shared_migrations().size()) return {};
   ASSIGN_OR_RETURN(const int64_t added, version_of(database, "shared_additions"));
@@ -160,6 +166,15 @@ Result<void> migrate_shared(Database& database, size_t target) {
   if (applied.ok()) return {};
   if (database.in_transaction()) (void)database.run("ROLLBACK").ok();
   return applied.error().with_context("prepare the shared catalog");
+}
+
+Result<void> check_shared_schema(Database& database) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT CASE WHEN to_regclass('shared_schema') "
+                                                   "IS NULL THEN 0 ELSE 1 END"));
+  RETURN_IF_ERROR(ask.next());
+  if (ask.column_int(0) == 0) return {};
+  ASSIGN_OR_RETURN(const int64_t version, noted_in(database, "shared_schema"));
+  return expect_known_shared(version);
 }
 
 }  // namespace lambent::catalog

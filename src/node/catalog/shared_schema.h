@@ -21,4 +21,7 @@ const std::vector<std::string>& shared_additions();
 // additions. FAILED_PRECONDITION: a newer Lambent made it.
 Result<void> migrate_shared(Database& database, size_t target = shared_migrations().size());
 
+// FAILED_PRECONDITION: a newer Lambent made it. Changes nothing. Of PostgreSQL only.
+Result<void> check_shared_schema(Database& database);
+
 }  // namespace lambent::catalog

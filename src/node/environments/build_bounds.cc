@@ -32,15 +32,16 @@ bool hides_from_owner(const struct stat& status) {
   return geteuid() != 0 && status.st_uid == geteuid() && (status.st_mode & kListed) != kListed;
 }
 
-// Of the folder that was seen, not of what a build has put in its place meanwhile. A failure shows
-// when the folder is read.
-void set_mode(const FTSENT& folder, mode_t mode) {
+// Of the folder that was seen, not of what a build has put in its place meanwhile; and only where
+// its mode is still this one. A failure shows when the folder is read.
+void change_mode(const FTSENT& folder, mode_t from, mode_t to) {
   const OwnedFd seen(::open(folder.fts_accpath, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   const bool is_it = seen.valid() && fstat(seen.get(), &status) == 0 &&
                      status.st_dev == folder.fts_statp->st_dev &&
-                     status.st_ino == folder.fts_statp->st_ino;
-  if (is_it) (void)::chmod(("/proc/self/fd/" + std::to_string(seen.get())).c_str(), mode & 07777);
+                     status.st_ino == folder.fts_statp->st_ino &&
+                     (status.st_mode & 07777) == (from & 07777);
+  if (is_it) (void)::chmod(("/proc/self/fd/" + std::to_string(seen.get())).c_str(), to & 07777);
 }
 
 }  // namespace
@@ -106,10 +107,11 @@ DiskUse disk_use(const std::vector<std::string>& folders, bool with_one_name_onl
   std::set<std::pair<dev_t, ino_t>> seen;
   while (const FTSENT* entry = fts_read(walk.get())) {
     const bool is_folder = entry->fts_info == FTS_D;
-    const bool is_left = entry->fts_info == FTS_DP;
-    // It is opened for the time in which it is walked.
+    const bool is_left = entry->fts_info == FTS_DP || entry->fts_info == FTS_DNR;
+    // It is opened for the time in which it is walked. Its entry has the mode of before.
     if ((is_folder || is_left) && hides_from_owner(*entry->fts_statp)) {
-      set_mode(*entry, is_left ? entry->fts_statp->st_mode : entry->fts_statp->st_mode | kListed);
+      const mode_t given = entry->fts_statp->st_mode, opened = given | kListed;
+      is_left ? change_mode(*entry, opened, given) : change_mode(*entry, given, opened);
     }
     const bool is_hidden = entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS;
     if (is_hidden && entry->fts_errno == EACCES) ++use.unreadable;

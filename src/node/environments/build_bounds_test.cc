@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "core/base/testing/testing.h"
 
@@ -116,6 +118,35 @@ TEST_F(BuildBoundsTest, FoldersThatTheBuildHidFromItsUserCountAndStayHidden) {
   ASSERT_EQ(stat((folder_ / "work/hidden/deep").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0400u);
   fs::permissions(folder_ / "work/hidden/deep", fs::perms::owner_all);
+}
+
+TEST_F(BuildBoundsTest, AFolderThatTheBuildOpensWhileItIsWalkedStaysSo) {
+  fs::create_directory(folder_ / "work/hidden");
+  for (int i = 0; i < 3000; ++i) write("work/hidden/" + std::to_string(i), Bytes(0));
+  give_away(folder_.path());
+  give_away(folder_ / "work/hidden");
+  const std::string hidden = folder_ / "work/hidden";
+  const auto mode = [&] {
+    struct stat status {};
+    EXPECT_EQ(stat(hidden.c_str(), &status), 0);
+    return status.st_mode & 07777;
+  };
+  {
+    const AsAnotherUser other;
+    for (int tries = 0; tries < 200 && mode() != 0750; ++tries) {
+      ASSERT_EQ(::chmod(hidden.c_str(), 0), 0);
+      std::atomic<bool> is_over = false;
+      std::thread build([&] {
+        while (!is_over) {
+          if (mode() == 0500) return (void)::chmod(hidden.c_str(), 0750);
+        }
+      });
+      EXPECT_GT(disk_use({folder_ / "work"}).files, 3000U);
+      is_over = true;
+      build.join();
+    }
+    EXPECT_EQ(mode(), 0750U);
+  }
 }
 
 TEST_F(BuildBoundsTest, AFolderOfAnotherUserThatCannotBeReadEndsTheBuild) {

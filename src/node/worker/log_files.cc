@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -31,6 +32,7 @@ constexpr uint64_t kTimesPerByte = 32;
 // is printed between two writes. All stay below 2^53, which readers of JSON have as whole numbers.
 constexpr uint64_t kLifeStep = uint64_t{1} << 36;
 constexpr uint64_t kMostLives = (uint64_t{1} << 17) - 2;
+constexpr uint64_t kMostOffset = (uint64_t{1} << 53) - 1;
 constexpr std::string_view kRunning = "running\n";
 constexpr std::string_view kStopped = "stopped\n";
 
@@ -60,6 +62,26 @@ void unlink_both(const std::string& path) {
   (void)::unlink(times_of(path).c_str());
 }
 
+// Removes the text of a log's last file. An empty one stays, which says where the log goes on: its
+// offsets are not given again. Renamed first, because its text may go only with its old name.
+LogFile empty_at_end(const LogFile& file) {
+  (void)::unlink(times_of(file.path).c_str());
+  LogFile empty = file;
+  empty.offset = file.end();
+  empty.size = empty.size_of_times = 0;
+  const auto folder = std::filesystem::path(file.path).parent_path();
+  empty.path = folder / name_of(file.function, empty.offset);
+  const bool is_there = ::rename(file.path.c_str(), empty.path.c_str()) == 0;
+  const std::string& present = is_there ? empty.path : file.path;
+  if (!is_there || ::truncate(present.c_str(), 0) != 0) (void)::unlink(present.c_str());
+  return empty;
+}
+
+// Of the files of one folder in order: whether this one is the last of its function.
+bool is_last_of_its(const std::vector<LogFile>& files, size_t index) {
+  return index + 1 == files.size() || files[index + 1].function != files[index].function;
+}
+
 // Reads a number and what must follow it.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number, std::string_view then) {
@@ -77,7 +99,7 @@ std::optional<LogFile> log_file_at(const std::string& path, std::string_view nam
   struct stat about {};
   const bool is_ours = take_number(name, file.function.value, "-") &&
                        take_number(name, file.offset, kText) && name.empty() &&
-                       file.offset <= kMostLives * kLifeStep && ::stat(path.c_str(), &about) == 0 &&
+                       file.offset <= kMostOffset && ::stat(path.c_str(), &about) == 0 &&
                        S_ISREG(about.st_mode);
   if (!is_ours) return std::nullopt;
   file.size = static_cast<uint64_t>(about.st_size);
@@ -159,6 +181,12 @@ std::string gap_note(uint64_t end, uint64_t offset) {
   return note.size() <= missing ? note : std::string();
 }
 
+// What comes next is not the rest of this line: text is missing, or another worker prints it.
+void end_last_line(std::vector<LogPiece>& pieces) {
+  if (pieces.empty() || pieces.back().text.empty() || pieces.back().text.ends_with('\n')) return;
+  pieces.back().text += '\n';
+}
+
 // The newest bytes of these files, at most so many, in order.
 std::vector<LogPiece> kept_in(const std::vector<LogFile>& files, uint64_t most) {
   std::vector<LogPiece> newest_first;
@@ -180,6 +208,7 @@ std::vector<LogPiece> kept_in(const std::vector<LogFile>& files, uint64_t most) 
     }
     if (!pieces.empty()) {
       const std::string note = gap_note(pieces.back().end(), piece->first_offset);
+      if (note.empty()) end_last_line(pieces);
       piece->text.insert(0, note);
       piece->first_offset -= note.size();
     }
@@ -215,9 +244,10 @@ Result<void> write_life(const std::string& folder, uint64_t number, std::string_
 }
 
 // Where the text of this life begins, behind all that earlier ones gave to clients, on disk or not.
+// Where offsets have come to their last step, it goes on from the end.
 uint64_t begin_of(const Life& life, uint64_t end) {
-  const uint64_t begin = life.number * kLifeStep;
-  return std::max(begin, life.follows_kill ? (end / kLifeStep + 1) * kLifeStep : end);
+  const uint64_t step = life.follows_kill ? (end / kLifeStep + 1) * kLifeStep : end;
+  return std::max(life.number * kLifeStep, step > kMostLives * kLifeStep ? end : step);
 }
 
 Result<void> append_to(const std::string& path, std::string_view text) {
@@ -277,11 +307,15 @@ class LogFiles::Writer {
   }
 
   void remove_older_than(Duration instant) {
-    for (const LogFile& file : log_files_in(folder_)) {
+    const std::vector<LogFile> found = log_files_in(folder_);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const LogFile& file = found[i];
       if (file.written_at >= instant) continue;
-      unlink_both(file.path);
+      const bool is_last = is_last_of_its(found, i);
+      if (!is_last) unlink_both(file.path);
       std::erase_if(files_[file.function],
                     [&](const File& each) { return each.path == file.path; });
+      if (is_last) adopt(empty_at_end(file));
     }
   }
 
@@ -383,12 +417,16 @@ LogFiles::~LogFiles() {
 void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs) {
   std::map<FunctionId, std::vector<LogFile>> kept;
   const Duration oldest = loop_.clock().wall_now() - options_.age;
-  for (LogFile& file : log_files_in(options_.folder)) {
-    const bool known = std::binary_search(functions.begin(), functions.end(), file.function);
-    if (known && file.written_at >= oldest) {
-      kept[file.function].push_back(std::move(file));
+  const std::vector<LogFile> found = log_files_in(options_.folder);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const FunctionId function = found[i].function;
+    const bool known = std::binary_search(functions.begin(), functions.end(), function);
+    if (known && found[i].written_at >= oldest) {
+      kept[function].push_back(found[i]);
+    } else if (known && is_last_of_its(found, i)) {
+      kept[function].push_back(empty_at_end(found[i]));
     } else {
-      unlink_both(file.path);
+      unlink_both(found[i].path);
     }
   }
   remove_times_without_logs(options_.folder);
@@ -416,7 +454,10 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
     restored += Bytes(most);
     // Its offsets go on in any case.
     const uint64_t end = files->back().end();
-    logs.restore(files->front().function, kept_in(*files, most), begin_of(life, end));
+    const uint64_t begin = begin_of(life, end);
+    std::vector<LogPiece> pieces = kept_in(*files, most);
+    if (begin != end) end_last_line(pieces);
+    logs.restore(files->front().function, std::move(pieces), begin);
   }
 }
 

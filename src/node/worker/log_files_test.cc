@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "core/base/testing/testing.h"
 #include "node/worker/log_times.h"
@@ -163,6 +164,77 @@ TEST_F(LogFilesTest, WhatIsOfNoFunctionOrTooOldGoesAndWhatIsNoLogStays) {
   EXPECT_EQ(bytes_on_disk(), 4u);
 }
 
+TEST_F(LogFilesTest, OffsetsOfALogThatIsTooOldAreNotUsedAgain) {
+  {
+    Life life(*this);
+    life.print(kF, "one, seen by a client\n");
+  }
+  const Duration age = std::exchange(age_, Duration(0));
+  for (int i = 0; i < 2; ++i) {
+    Life life(*this);
+    EXPECT_EQ(life.end(kF), 22U) << "also where it printed nothing meanwhile";
+    EXPECT_EQ(life.read(kF), "");
+    EXPECT_FALSE(life.logs.read(kF, 0, 100).is_after_step) << "its older lines are gone";
+  }
+  EXPECT_EQ(bytes_on_disk(), 0U);
+  age_ = age;
+  {
+    Life life(*this);
+    life.print(kF, "two\n");
+    EXPECT_EQ(life.read(kF, 22), "two\n");
+  }
+  {
+    Life life(*this);
+    EXPECT_EQ(life.read(kF, 22), "two\n");
+  }
+  functions_ = {kG};
+  { Life life(*this); }
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
+    EXPECT_EQ(file.path().filename(), "life") << "nothing stays of a function that is gone";
+  }
+}
+
+TEST_F(LogFilesTest, OffsetsOfALogThatGrewTooOldWhileTheWorkerRanAreNotUsedAgain) {
+  {
+    FakeClock clock;
+    loop::EventLoop loop(clock);
+    NullLogSink log;
+    LogStore logs;
+    LogFiles files(loop, log, {.folder = folder_ / "logs", .written_after = milliseconds(1)});
+    files.restore(functions_, logs);
+    const auto run_until = [&](size_t bytes) {
+      for (int turn = 0; bytes_on_disk(".log") != bytes && turn < 2000; ++turn) {
+        clock.advance(milliseconds(1));
+        loop.run_once(milliseconds(5));
+      }
+      ASSERT_EQ(bytes_on_disk(".log"), bytes);
+    };
+    files.append(kF, 0, "one\n", LogMark{0, seconds(1)});
+    run_until(4);
+    clock.advance(std::chrono::hours(24 * 365 * 20));  // its wall clock began in 2019
+    run_until(0);
+  }
+  Life life(*this);
+  EXPECT_EQ(life.end(kF), 4U);
+  life.print(kF, "two\n");
+  EXPECT_EQ(life.read(kF, 4), "two\n");
+}
+
+TEST_F(LogFilesTest, AtTheLastStepOfOffsetsLogsGoOnFromTheirEnd) {
+  constexpr uint64_t kLast = uint64_t{131'070} << 36;
+  std::filesystem::create_directory(folder_ / "logs");
+  const std::string line = std::string(399, 'x') + "\n";
+  for (uint64_t kills = 0; kills < 3; ++kills) {
+    write("life", "131070 running\n");
+    Life life(*this);
+    for (int i = 0; i < 3; ++i) life.print(kF, line);
+    EXPECT_EQ(life.end(kF), kLast + 1200 * (kills + 1));
+  }
+  Life life(*this);
+  EXPECT_THAT(life.read(kF), EndsWith(line)) << "what lies behind the step is read back";
+  EXPECT_LE(bytes_on_disk(".log"), 1200U) << "and removed as it gets older";
+}
+
 TEST_F(LogFilesTest, TextThatTheDiskDidNotTakeLeavesAGapAndNoWrongOffset) {
   most_waiting_ = Bytes(4 + sizeof(LogMark));
   {
@@ -197,10 +269,10 @@ TEST_F(LogFilesTest, AGapIsNamedAndDeletesNothing) {
   {
     Life life(*this);
     life.print(kF, lost);
-    life.print(kF, std::string(100, 'y'));  // for which what waits is dropped
+    life.print(kF, std::string(99, 'y') + "\n");  // for which what waits is dropped
   }
   Life life(*this);
-  EXPECT_EQ(life.read(kF), "before\n\n[150 bytes were not kept]\n" + std::string(100, 'y'));
+  EXPECT_EQ(life.read(kF), "before\n\n[150 bytes were not kept]\n" + std::string(99, 'y') + "\n");
   EXPECT_EQ(life.logs.read(kF, 100, 1 << 20).next_offset, 7u + 150u + 100u);
 }
 
@@ -235,6 +307,29 @@ TEST_F(LogFilesTest, OffsetsThatAKilledWorkerHadNotWrittenAreNotUsedAgain) {
   EXPECT_EQ(life.read(kF, followed), "four, which is long\n");
   EXPECT_EQ(life.read(kF), "one\na longer line than was lost\nfour, which is long\n");
   EXPECT_LT(life.end(kF), uint64_t{1} << 53) << "readers of JSON have it as a whole number";
+}
+
+TEST_F(LogFilesTest, WhatAKilledWorkerPrintedLastIsALineOfItsOwn) {
+  {
+    Life life(*this);
+    life.print(kF, "half a li");
+    life.wait_until_written(*this, 9);
+    keep_as_killed();
+    life.print(kF, "ne\n");
+  }
+  restore_kill();
+  {
+    Life life(*this);
+    life.print(kF, "the next\n");
+    EXPECT_EQ(life.read(kF), "half a li\nthe next\n");
+    EXPECT_EQ(life.read(kF, 9), "\nthe next\n") << "a client that has seen it all";
+    EXPECT_TRUE(life.logs.read(kF, 10, 100).is_after_step);
+  }
+  // The same from the disk, twice.
+  for (int i = 0; i < 2; ++i) {
+    Life life(*this);
+    EXPECT_EQ(life.read(kF), "half a li\nthe next\n");
+  }
 }
 
 TEST_F(LogFilesTest, TheFirstLinesOfAFunctionThatAKillLostAreNotTakenForLaterOnes) {
