@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -16,34 +18,53 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kMostOfPage = 500;
+// For the slowest: each page costs the nodes of a cluster a page each.
+constexpr size_t kMostLookedAt = 10'000;
 
 std::string ended_target(const std::string& of_function, uint64_t limit) {
   return "/v1/activity/invocations?limit=" + std::to_string(limit) + of_function;
 }
 
+// Where the page after this one begins; empty after the last.
+std::string place_after(const Json& page) {
+  const Json rows = list_in(page, "invocations");
+  if (rows.empty()) return "";
+  if (page.contains("next")) return page["next"].is_string() ? cell(page, "next") : "";
+  // Workers of before do not say where to go on.
+  const bool is_of_before = !page.contains("silent_nodes") && rows.size() >= kMostOfPage;
+  return is_of_before ? cell(rows.back(), "sequence") : "";
+}
+
 // All that are remembered, the slowest first; `most` of them.
-Result<Json> slowest_ended(Transport& transport, const std::string& of_function, size_t most) {
+Result<Json> slowest_ended(Transport& transport, Console& console, const std::string& of_function,
+                           size_t most) {
   std::vector<Json> all;
   std::string before;
-  Json silent;  // of the last page
+  std::set<std::string> silent;
+  bool is_of_cluster = false;
   for (;;) {
     ASSIGN_OR_RETURN(const Json page,
                      ask_json(transport, "GET", ended_target(of_function, kMostOfPage) + before));
-    if (page.contains("silent_nodes")) silent = page["silent_nodes"];
+    is_of_cluster = is_of_cluster || page.contains("silent_nodes");
+    for (const Json& node : list_in(page, "silent_nodes")) {
+      if (node.is_string()) silent.insert(node.get<std::string>());
+    }
     const Json rows = list_in(page, "invocations");
     all.insert(all.end(), rows.begin(), rows.end());
-    if (rows.size() < kMostOfPage) break;
-    // Workers of before say no place where to go on.
-    const bool has_next = page.contains("next") && page["next"].is_string();
-    before = "&before=" + http::percent_encode(has_next ? page["next"].get<std::string>()
-                                                        : cell(rows.back(), "sequence"));
+    const std::string place = place_after(page);
+    if (place.empty()) break;
+    if (all.size() >= kMostLookedAt) {
+      console.err << "only the last " << all.size() << " that ended were looked at\n";
+      break;
+    }
+    before = "&before=" + http::percent_encode(place);
   }
   std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
     return number(a, "took_ms") > number(b, "took_ms");
   });
   all.resize(std::min(all.size(), most));
   Json slowest = {{"invocations", all}};
-  if (!silent.is_null()) slowest["silent_nodes"] = std::move(silent);
+  if (is_of_cluster) slowest["silent_nodes"] = silent;
   return slowest;
 }
 
@@ -55,7 +76,7 @@ int run_invocations(Transport& transport, Console& console, const InvocationsOpt
   const auto live = ask_json(transport, "GET", "/v1/activity/live?limit=500" + of_function);
   if (!live.ok()) return fail(console, live.error());
   const auto ended = options.slowest
-                         ? slowest_ended(transport, of_function, options.limit)
+                         ? slowest_ended(transport, console, of_function, options.limit)
                          : ask_json(transport, "GET", ended_target(of_function, options.limit));
   if (!ended.ok()) return fail(console, ended.error());
   const Json waiting = list_in(*live, "invocations");

@@ -77,6 +77,29 @@ TEST_F(Verbs, PagesOfAClusterGoOnWhereTheWorkerSays) {
   EXPECT_THAT(transport.requests[2].target, HasSubstr("&before=a%3A3%2Cb%3A9"));
 }
 
+TEST_F(Verbs, AFullPageOfAClusterWithoutANextIsTheLast) {
+  console.json = true;
+  Json page = {{"invocations", Json::array()}, {"silent_nodes", Json::array()}};
+  for (int i = 0; i < 500; ++i) page["invocations"].push_back({{"took_ms", i}, {"sequence", 1}});
+  transport.answer(response(200, R"({"invocations":[]})"));
+  transport.answer(response(200, page.dump()));
+  EXPECT_EQ(run_invocations(transport, console, {.limit = 2, .slowest = true}), 0) << err.str();
+  EXPECT_EQ(transport.requests.size(), 2u);
+}
+
+TEST_F(Verbs, TheSlowestAreLookedForAmongABoundedNumber) {
+  Json page = {{"invocations", Json::array()}, {"next", "a:3,b:9"}, {"silent_nodes", {"c"}}};
+  for (int i = 0; i < 500; ++i) {
+    page["invocations"].push_back({{"took_ms", i}, {"sequence", 1}, {"ended", 1.0}});
+  }
+  transport.answer(response(200, R"({"invocations":[]})"));
+  for (int i = 0; i < 30; ++i) transport.answer(response(200, page.dump()));
+  EXPECT_EQ(run_invocations(transport, console, {.limit = 2, .slowest = true}), 0);
+  EXPECT_EQ(transport.requests.size(), 21u);
+  EXPECT_THAT(err.str(), HasSubstr("only the last 10000 that ended were looked at\n"));
+  EXPECT_THAT(err.str(), HasSubstr("node c does not answer"));
+}
+
 TEST_F(Verbs, InvocationsShowsWhichRunItIsOfOneThatIsTriedAgain) {
   transport.answer(response(200, R"({"invocations":[
     {"invocation":"0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","phase":"waiting",
@@ -200,6 +223,23 @@ TEST_F(Verbs, TopShowsGpusFunctionsAndTheQueueOnceWhereThereIsNoTerminal) {
   EXPECT_LT(text.find("\nhello"), text.find("\nidle"));
   EXPECT_THAT(text, HasSubstr("every GPU ran as many as it may at once"));
   EXPECT_THAT(text, Not(HasSubstr("\033")));
+}
+
+TEST_F(Verbs, TopNamesTheNodesThatLeaveAnyOfItsQuestionsUnanswered) {
+  const auto answer_all = [this] {
+    transport.answer(response(200, R"({"devices":[],"silent_nodes":["c"]})"));
+    transport.answer(response(200, R"({"functions":[],"silent_nodes":[]})"));
+    transport.answer(response(200, R"({"invocations":[],"silent_nodes":["b","c"]})"));
+  };
+  answer_all();
+  EXPECT_EQ(run_top(transport, console, {.times = 1}), 0);
+  EXPECT_THAT(out.str(), HasSubstr("node b does not answer: its figures are missing\n"
+                                   "node c does not answer: its figures are missing\n"));
+  out.str("");
+  console.json = true;
+  answer_all();
+  EXPECT_EQ(run_top(transport, console, {.times = 1}), 0);
+  EXPECT_EQ(Json::parse(out.str())["silent_nodes"], Json::array({"b", "c"}));
 }
 
 TEST_F(Verbs, TopLooksAgainUntilItIsToldToEnd) {

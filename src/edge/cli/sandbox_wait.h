@@ -9,7 +9,8 @@
 
 namespace lambent::cli {
 
-// The function's name in full. DEADLINE_EXCEEDED after two minutes.
+// The function's name in full. A node of a cluster that does not answer may have one.
+// DEADLINE_EXCEEDED after two minutes.
 Result<void> wait_until_gone(Transport& transport, const std::string& function);
 
 }  // namespace lambent::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -78,6 +79,17 @@ std::string functions_text(const Json& functions) {
   return table.str() + more;
 }
 
+// Those that left one question or more unanswered, in order of their names.
+Json silent_nodes_of(std::initializer_list<const Json*> answers) {
+  std::set<std::string> names;
+  for (const Json* answer : answers) {
+    for (const Json& node : list_in(*answer, "silent_nodes")) {
+      if (node.is_string()) names.insert(node.get<std::string>());
+    }
+  }
+  return names;
+}
+
 // All that is shown at one time.
 Result<Json> look(Transport& transport) {
   Json all;
@@ -93,11 +105,12 @@ Result<Json> look(Transport& transport) {
 void show(Console& console, const TopOptions& options, const Json& all) {
   if (console.json) {
     // A line each time, for programs that go on reading.
-    const Json row = {{"devices", list_in(all["devices"], "devices")},
-                      {"functions", list_in(all["functions"], "functions")},
-                      {"live", list_in(all["live"], "invocations")},
-                      {"gpu_runs", list_in(all["live"], "gpu_runs")},
-                      {"silent_nodes", list_in(all["live"], "silent_nodes")}};
+    const Json row = {
+        {"devices", list_in(all["devices"], "devices")},
+        {"functions", list_in(all["functions"], "functions")},
+        {"live", list_in(all["live"], "invocations")},
+        {"gpu_runs", list_in(all["live"], "gpu_runs")},
+        {"silent_nodes", silent_nodes_of({&all["devices"], &all["functions"], &all["live"]})}};
     console.out << row.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     const std::string text = top_text(all["devices"], all["functions"], all["live"]);
@@ -118,9 +131,10 @@ std::string top_text(const Json& devices, const Json& functions, const Json& liv
     queued += number(row, "queued");
     running += number(row, "running");
   }
+  const Json silent = {{"silent_nodes", silent_nodes_of({&devices, &functions, &live})}};
   std::string text = "queued " + Json(static_cast<uint64_t>(queued)).dump() + ", running " +
                      Json(static_cast<uint64_t>(running)).dump() + "\n" +
-                     silent_nodes_text(functions, "figures") + "\n";
+                     silent_nodes_text(silent, "figures") + "\n";
   if (!list_in(devices, "devices").empty()) text += gpus_text(devices, live) + "\n";
   text += functions_text(functions);
   if (!list_in(live, "invocations").empty()) text += "\n" + table_of_live(live);

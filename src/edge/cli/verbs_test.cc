@@ -190,6 +190,16 @@ TEST_F(Verbs, WhyAsksTheJournalForStoriesOfOtherFunctions) {
   EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kInternal));
 }
 
+TEST_F(Verbs, WhyNamesTheNodeThatIsSilentAndNotWhatTheJournalLacks) {
+  transport.answer(response(
+      503, R"({"error": {"code": "UNAVAILABLE", "message": "node 'c' does not answer"}})"));
+  transport.answer(
+      response(404, R"({"error": {"code": "NOT_FOUND", "message": "not in the journal"}})"));
+  EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kUnavailable));
+  EXPECT_THAT(err.str(), HasSubstr("node 'c' does not answer"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("not in the journal")));
+}
+
 TEST_F(Verbs, WhyOfAFunctionTellsOfItsSlowestInvocation) {
   transport.answer(response(200, R"({"function": {"name": "f"}})"));
   transport.answer(response(200, std::string(R"({"invocations": [

@@ -116,10 +116,14 @@ std::string story_text(const Json& why) {
   return story;
 }
 
-// Of what the worker itself does not remember, its journal tells.
-int run_why_of_journal(Transport& transport, Console& console, const std::string& invocation) {
+// Of what the worker itself does not remember, its journal tells. `no_trace`: why there is no
+// trace.
+int run_why_of_journal(Transport& transport, Console& console, const std::string& invocation,
+                       const Error& no_trace) {
   const auto why = ask_json(transport, "GET", "/v1/invocations/" + invocation + "/why");
-  if (!why.ok()) return fail(console, why.error());
+  // Where a node that may have a trace is silent, a journal without a story is not the cause.
+  const bool may_have_trace = no_trace.code == ErrorCode::kUnavailable;
+  if (!why.ok()) return fail(console, may_have_trace ? no_trace : why.error());
   if (console.json) {
     console.out << why->dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
@@ -169,7 +173,7 @@ int run_why(Transport& transport, Console& console, const std::string& which) {
   const bool has_no_trace = !answer.ok() && (answer.error().code == ErrorCode::kNotFound ||
                                              answer.error().code == ErrorCode::kUnavailable);
   if (has_no_trace) {
-    return run_why_of_journal(transport, console, invocation);
+    return run_why_of_journal(transport, console, invocation, answer.error());
   }
   if (!answer.ok()) return fail(console, answer.error());
   const Json& trace = *answer;

@@ -28,6 +28,8 @@ struct ListEnded {
   NodeCursor after;
   NodeCursor before;
   size_t limit = kActivityPerPage;
+  // A place was a number: it is one of the node that is asked, and so is what comes next.
+  bool is_unnamed = false;
 
   EndedQuery query_at(const std::string& node) const {
     return {function, after.offset_at(node), before.offset_at(node), limit};

@@ -42,6 +42,14 @@ json list(const std::vector<T>& values) {
 
 }  // namespace
 
+std::set<std::string> ActivityFollowers::Told::silent() const {
+  std::set<std::string> names;
+  for (const NodeAnswers* each : {&live, &functions, &ended, &sandboxes, &devices}) {
+    names.insert(each->silent.begin(), each->silent.end());
+  }
+  return names;
+}
+
 ActivityFollowers::ActivityFollowers(Dependencies dependencies)
     : uses_(std::move(dependencies)), self_(std::make_shared<ActivityFollowers*>(this)) {}
 
@@ -52,6 +60,7 @@ ActivityFollowers::~ActivityFollowers() {
 
 bool ActivityFollowers::add(TenantId tenant, std::function<bool()> may_read,
                             http::Responder& responder) {
+  forget_gone();
   const auto of_tenant = std::ranges::count_if(
       followers_, [&](const auto& each) { return each.second.tenant == tenant; });
   if (static_cast<size_t>(of_tenant) >= kActivityFollowersPerTenant) return false;
@@ -62,25 +71,35 @@ bool ActivityFollowers::add(TenantId tenant, std::function<bool()> may_read,
   auto left = std::make_shared<bool>(false);
   responder.on_disconnect([left] { *left = true; });
   responder.start_chunked(std::move(head));
-  if (!channels_.contains(tenant)) {
-    // What was before is asked for by the client itself; events tell what is new.
-    Channel& channel = channels_[tenant];
-    const auto last = uses_.activity.ended(tenant, {.limit = 1});
-    if (!last.empty()) channel.last_ended = last.front().sequence;
-    auto page = uses_.activity.functions(tenant, "", kMostFunctions);
-    channel.knows_all = page.size() < kMostFunctions;
-    for (FunctionActivity& each : page) {
-      std::string name = each.name;
-      channel.functions.emplace(std::move(name), std::move(each));
-    }
-  }
+  const bool is_first = !channels_.contains(tenant);
+  Channel& channel = channel_of(tenant);
   Follower follower{tenant, std::move(may_read), std::move(responder), std::move(left)};
   // At first what is here; that of other nodes comes with the next event.
   const Told nothing;
   const Told* told = uses_.others.are_there() ? &nothing : nullptr;
-  if (serve(follower, state_event(tenant, told))) followers_.emplace(next_++, std::move(follower));
+  const bool stays = serve(follower, state_event(tenant, told));
+  if (stays) followers_.emplace(next_++, std::move(follower));
+  // At once: what ends at another node from now on is after its place.
+  if (stays && is_first && told != nullptr) ask_and_serve(tenant, channel);
   schedule();
   return true;
+}
+
+ActivityFollowers::Channel& ActivityFollowers::channel_of(TenantId tenant) {
+  const auto [found, is_new] = channels_.try_emplace(tenant);
+  Channel& channel = found->second;
+  if (!is_new) return channel;
+  channel.number = ++channels_made_;
+  // What was before is asked for by the client itself; events tell what is new.
+  const auto last = uses_.activity.ended(tenant, {.limit = 1});
+  if (!last.empty()) channel.last_ended = last.front().sequence;
+  auto page = uses_.activity.functions(tenant, "", kMostFunctions);
+  channel.knows_all = page.size() < kMostFunctions;
+  for (FunctionActivity& each : page) {
+    std::string name = each.name;
+    channel.functions.emplace(std::move(name), std::move(each));
+  }
+  return channel;
 }
 
 void ActivityFollowers::schedule() {
@@ -93,12 +112,17 @@ void ActivityFollowers::schedule() {
   });
 }
 
-void ActivityFollowers::serve_all() {
+void ActivityFollowers::forget_gone() {
+  std::erase_if(followers_, [](const auto& each) { return *each.second.left; });
   const auto is_followed = [this](TenantId tenant) {
     return std::ranges::any_of(followers_,
                                [&](const auto& each) { return each.second.tenant == tenant; });
   };
   std::erase_if(channels_, [&](const auto& channel) { return !is_followed(channel.first); });
+}
+
+void ActivityFollowers::serve_all() {
+  forget_gone();
   for (auto& [tenant, channel] : channels_) {
     if (uses_.others.are_there()) {
       if (!channel.asks_others) ask_and_serve(tenant, channel);
@@ -119,10 +143,10 @@ void ActivityFollowers::ask_and_serve(TenantId tenant, Channel& channel) {
   channel.asks_others = true;
   auto told = std::make_shared<Told>();
   auto left = std::make_shared<size_t>(1);
-  const auto one_less = [self = self_, told, left, tenant] {
+  const auto one_less = [self = self_, told, left, tenant, number = channel.number] {
     if (--*left > 0 || *self == nullptr) return;
     const auto found = (*self)->channels_.find(tenant);
-    if (found == (*self)->channels_.end()) return;
+    if (found == (*self)->channels_.end() || found->second.number != number) return;
     found->second.asks_others = false;
     (*self)->serve(tenant, (*self)->events_of(tenant, found->second, told.get()));
   };
@@ -138,7 +162,7 @@ void ActivityFollowers::ask_and_serve(TenantId tenant, Channel& channel) {
     return [target = std::move(target)](const std::string&) { return target; };
   };
   ask(&Told::live, always("/v1/activity/live?limit=" + std::to_string(kMostLive)));
-  ask(&Told::sandboxes, always("/v1/sandboxes"));
+  ask(&Told::sandboxes, always("/v1/sandboxes?limit=" + std::to_string(kMostSandboxes)));
   ask(&Told::devices, always("/v1/devices"));
   ask(&Told::functions,
       always("/v1/activity/functions?latencies=1&limit=" + std::to_string(kMostFunctionsOfAll) +
@@ -146,7 +170,9 @@ void ActivityFollowers::ask_and_serve(TenantId tenant, Channel& channel) {
   ask(&Told::ended, [&channel](const std::string& node) {
     const auto last = channel.last_ended_at.find(node);
     const std::string ended = "/v1/activity/invocations?limit=";
-    if (last == channel.last_ended_at.end()) return ended + "1";
+    if (last == channel.last_ended_at.end()) {
+      return ended + std::to_string(channel.knows_nodes ? kMostEnded : 1);
+    }
     return ended + std::to_string(kMostEnded) + "&after=" + std::to_string(last->second);
   });
   one_less();
@@ -170,12 +196,10 @@ std::string ActivityFollowers::events_of(TenantId tenant, Channel& channel,
 std::string ActivityFollowers::state_event(TenantId tenant, const Told* told) const {
   std::vector<SandboxStatus> sandboxes =
       uses_.invocations.sandbox_status(tenant, Metering::kMemory);
-  size_t all_sandboxes = sandboxes.size();
-  if (sandboxes.size() > kMostSandboxes) sandboxes.resize(kMostSandboxes);
-  json state = {{"at", to_seconds(uses_.loop.clock().wall_now())}};
+  json state = {{"at", to_seconds(uses_.loop.clock().wall_now())}, {"silent_nodes", json::array()}};
   json own = {{"invocations", list(uses_.activity.live(tenant, kMostLive))},
               {"gpu_runs", list(uses_.activity.gpu_runs(tenant))}};
-  own.update(json::parse(sandbox_list(sandboxes)));
+  own.update(json::parse(sandbox_list(std::move(sandboxes), kMostSandboxes)));
   if (uses_.devices) own.update(json::parse(uses_.devices()));
   if (uses_.slices)
     state["slices"] = json::parse(uses_.slices(tenant)).value("slices", json::array());
@@ -185,18 +209,16 @@ std::string ActivityFollowers::state_event(TenantId tenant, const Told* told) co
       all.insert(all.begin(), {uses_.others.self(), own});
       return all;
     };
-    for (const NodeAnswer& each : told->sandboxes.answers) {
-      all_sandboxes += list_under(each.body, "sandboxes").size();
-    }
-    const auto sandboxes_of_all = with_own(told->sandboxes);
+    const json sandboxes_of_all = merge_sandboxes(with_own(told->sandboxes), kMostSandboxes);
     const auto devices_of_all = with_own(told->devices);
     const json live = merge_live(with_own(told->live), kMostLive);
-    own["sandboxes"] = rows_of_all(sandboxes_of_all, "sandboxes", kMostSandboxes);
     own["devices"] = rows_of_all(devices_of_all, "devices", SIZE_MAX);
     own.update(live);
-    state["silent_nodes"] = told->live.silent;
+    own.update(sandboxes_of_all);
+    state["silent_nodes"] = told->silent();
   }
-  state["all_sandboxes"] = all_sandboxes;
+  state["all_sandboxes"] = std::move(own["all"]);
+  own.erase("all");
   state["live"] = std::move(own["invocations"]);
   own.erase("invocations");
   state.update(own);
@@ -269,21 +291,27 @@ std::string ActivityFollowers::ended_event(TenantId tenant, Channel& channel,
       uint64_t& last = channel.last_ended_at[each.node];
       if (began_again(each.body, last)) last = 0;
       if (fresh.empty()) continue;
-      if (!is_known) {
+      if (!is_known && !channel.knows_nodes) {
         last = fresh.front()["sequence"].get<uint64_t>();
         continue;
       }
+      if (!is_known) last = fresh.back()["sequence"].get<uint64_t>() - 1;
       take(fresh, last);
       for (const json& row : fresh) {
         rows.push_back(row);
         rows.back()["node"] = each.node;
       }
     }
+    channel.knows_nodes = true;
   }
   if (rows.empty()) return "";
   if (told != nullptr) {
     std::ranges::stable_sort(rows.get_ref<json::array_t&>(), std::greater(),
                              [](const json& row) { return row["ended"].get<double>(); });
+  }
+  if (rows.size() > kMostEnded) {
+    missed += rows.size() - kMostEnded;
+    rows.erase(rows.begin() + kMostEnded, rows.end());
   }
   return event("ended", {{"invocations", std::move(rows)}, {"missed", missed}});
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,11 @@ class ActivityFollowers {
     uint64_t last_ended = 0;
     // The same at other nodes; of one that has no place here it is asked for first.
     std::map<std::string, uint64_t> last_ended_at;
+    // All nodes that answered at first have theirs; what one has that comes later is new.
+    bool knows_nodes = false;
     bool asks_others = false;  // and has no answer yet
+    // Each has its own: answers to a channel that ended are not for the next one of its tenant.
+    uint64_t number = 0;
   };
   // What other nodes say for one piece.
   struct Told {
@@ -72,8 +77,14 @@ class ActivityFollowers {
     NodeAnswers ended;
     NodeAnswers sandboxes;
     NodeAnswers devices;
+
+    // Those that left one question or more unanswered.
+    std::set<std::string> silent() const;
   };
 
+  Channel& channel_of(TenantId tenant);
+  // Followers that left, and channels that none follows any more.
+  void forget_gone();
   void schedule();
   void serve_all();
   void serve(TenantId tenant, const std::string& events);
@@ -91,6 +102,7 @@ class ActivityFollowers {
   std::map<uint64_t, Follower> followers_;
   std::map<TenantId, Channel> channels_;
   uint64_t next_ = 0;
+  uint64_t channels_made_ = 0;
   bool scheduled_ = false;
   loop::TimerId timer_;
   // Points to this until it ends. Shared with what is being asked.

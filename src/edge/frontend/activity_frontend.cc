@@ -115,7 +115,8 @@ void ActivityFrontend::handle(const Caller& caller, const http::Request& request
   bool only_here = asks_only_here(request);
   if (auto* ended = std::get_if<ListEnded>(&call)) {
     // A number is a place of this node, which says nothing of others.
-    only_here = only_here || ended->after.is_unnamed() || ended->before.is_unnamed();
+    ended->is_unnamed = ended->after.is_unnamed() || ended->before.is_unnamed();
+    only_here = only_here || ended->is_unnamed;
     ended->after.name_own(others_.self());
     ended->before.name_own(others_.self());
   }
@@ -216,7 +217,7 @@ Result<json> ActivityFrontend::own(TenantId tenant, const ListEnded& call) const
   if (found.size() < call.limit) return body;
   NodeCursor next = call.before;
   next.set(self, found.back().sequence);
-  body["next"] = next.text();
+  body["next"] = call.is_unnamed ? next.text_for(self) : next.text();
   return body;
 }
 

@@ -244,11 +244,22 @@ bool began_again(const json& body, uint64_t last) {
 
 json merge_live(const std::vector<NodeAnswer>& all, size_t limit) {
   std::vector<json> rows = rows_of_all(all, "invocations", SIZE_MAX);
-  std::ranges::stable_sort(rows, [](const json& a, const json& b) {
-    return number_in(a, "waited_seconds") > number_in(b, "waited_seconds");
-  });
+  // As each node sorts its own.
+  const auto place = [](const json& row) {
+    return std::pair(text_in(row, "phase") != "queued", -number_in(row, "waited_seconds"));
+  };
+  std::ranges::stable_sort(rows, {}, place);
   if (rows.size() > limit) rows.resize(limit);
   return {{"invocations", std::move(rows)}, {"gpu_runs", rows_of_all(all, "gpu_runs", SIZE_MAX)}};
+}
+
+json merge_sandboxes(const std::vector<NodeAnswer>& all, size_t limit) {
+  uint64_t count = 0;
+  for (const NodeAnswer& each : all) {
+    const size_t rows = list_under(each.body, "sandboxes").size();
+    count += each.body.is_object() && each.body.contains("all") ? count_in(each.body, "all") : rows;
+  }
+  return {{"sandboxes", rows_of_all(all, "sandboxes", limit)}, {"all", count}};
 }
 
 json last_ended(const std::vector<NodeAnswer>& all) {

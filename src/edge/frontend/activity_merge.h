@@ -49,8 +49,10 @@ nlohmann::json merge_ended(const std::vector<NodeAnswer>& all, NodeCursor before
 nlohmann::json ended_rows(const nlohmann::json& body);
 // Whether its node counts from the beginning again: it knows of none with this number.
 bool began_again(const nlohmann::json& body, uint64_t last);
-// Those that waited longest, and who has the GPUs.
+// The queued ones first, of each kind those that waited longest; and who has the GPUs.
 nlohmann::json merge_live(const std::vector<NodeAnswer>& all, size_t limit);
+// At most `limit` rows of GET /v1/sandboxes, and how many there are.
+nlohmann::json merge_sandboxes(const std::vector<NodeAnswer>& all, size_t limit);
 // Of one that ended on several nodes, run by run, the last. Null: none has it.
 nlohmann::json last_ended(const std::vector<NodeAnswer>& all);
 

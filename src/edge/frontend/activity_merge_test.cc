@@ -122,6 +122,28 @@ TEST(ActivityMergeTest, ThoseThatWaitedLongestOfAllNodesAreShown) {
   EXPECT_EQ(all["gpu_runs"][1]["node"], "b");
 }
 
+TEST(ActivityMergeTest, ThoseThatAreQueuedComeBeforeThoseThatRunForLonger) {
+  const auto one = [](const std::string& node, const char* phase, double seconds) {
+    return NodeAnswer{node, {{"invocations", {{{"phase", phase}, {"waited_seconds", seconds}}}}}};
+  };
+  const json all =
+      merge_live({one("a", "running", 60), one("b", "queued", 1), one("c", "queued", 2)}, 2);
+  ASSERT_EQ(all["invocations"].size(), 2u);
+  EXPECT_EQ(all["invocations"][0]["node"], "c");
+  EXPECT_EQ(all["invocations"][1]["node"], "b");
+}
+
+TEST(ActivityMergeTest, SandboxesBeyondTheLimitAreCounted) {
+  const std::vector<NodeAnswer> all = {
+      {"a", {{"sandboxes", {{{"id", 1}}, {{"id", 2}}}}, {"all", 9U}}},
+      {"b", {{"sandboxes", {{{"id", 1}}}}}},  // a program of before does not count
+      {"c", json()}};
+  const json merged = merge_sandboxes(all, 2);
+  EXPECT_EQ(merged["all"], 10);
+  ASSERT_EQ(merged["sandboxes"].size(), 2u);
+  EXPECT_EQ(merged["sandboxes"][1]["node"], "a");
+}
+
 TEST(ActivityMergeTest, ANodeThatCountsAgainIsSeen) {
   EXPECT_TRUE(began_again({{"newest", 3U}}, 9));
   EXPECT_FALSE(began_again({{"newest", 9U}}, 9));

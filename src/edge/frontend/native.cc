@@ -79,9 +79,14 @@ class Answering {
   }
 
   void operator()(ListSandboxStatus& call) {
-    answer_for_all(call, "/v1/sandboxes",
-                   sandbox_list(service_.sandbox_status(call.tenant, Metering::kMemory)),
-                   with_rows_under("sandboxes"));
+    const std::string limit = call.limit == SIZE_MAX ? "" : "?limit=" + std::to_string(call.limit);
+    auto sandboxes = service_.sandbox_status(call.tenant, Metering::kMemory);
+    answer_for_all(call, "/v1/sandboxes" + limit, sandbox_list(std::move(sandboxes), call.limit),
+                   [limit = call.limit, self = options_.other_nodes.self()](
+                       nlohmann::json own, std::vector<NodeAnswer> all) {
+                     all.insert(all.begin(), {self, std::move(own)});
+                     return merge_sandboxes(all, limit);
+                   });
   }
 
   void operator()(ReadLog& call) {

@@ -126,7 +126,9 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     return decode_functions(request, caller);
   }
   if (parts->size() == 2 && kind == "sandboxes") {
-    return ListSandboxStatus{caller.tenant, asks_only_here(request)};
+    const auto limit = page_limit(query, SIZE_MAX);
+    if (!limit.ok()) return error_response(limit.error());
+    return ListSandboxStatus{caller.tenant, asks_only_here(request), *limit};
   }
   if (parts->size() == 2 && kind == "schedules") return ListSchedules{caller.tenant};
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};

@@ -2,6 +2,7 @@
 // pure function and the only reader of such requests.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -26,6 +27,7 @@ struct ListFunctionStatus {
 struct ListSandboxStatus {
   TenantId tenant;
   bool only_here = false;
+  size_t limit = SIZE_MAX;
 };
 struct ReadLog {
   FunctionName function;

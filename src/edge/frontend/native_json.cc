@@ -130,8 +130,12 @@ std::string function_list(const std::vector<FunctionStatus>& functions, const st
   return to_text(body);
 }
 
-std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes) {
-  return to_text(list("sandboxes", sandboxes));
+std::string sandbox_list(std::vector<SandboxStatus> sandboxes, size_t limit) {
+  const size_t all = sandboxes.size();
+  if (all > limit) sandboxes.resize(limit);
+  json body = list("sandboxes", sandboxes);
+  body["all"] = all;
+  return to_text(body);
 }
 
 }  // namespace lambent::frontend

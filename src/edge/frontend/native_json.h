@@ -12,7 +12,7 @@ namespace lambent::frontend {
 // {"functions": [...]}
 // `next`: what the next page comes after; empty: this is the last.
 std::string function_list(const std::vector<FunctionStatus>& functions, const std::string& next);
-// {"sandboxes": [...]}
-std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes);
+// {"sandboxes": [...], "all": 3}: at most `limit` of them, and how many there are.
+std::string sandbox_list(std::vector<SandboxStatus> sandboxes, size_t limit);
 
 }  // namespace lambent::frontend

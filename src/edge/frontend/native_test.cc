@@ -237,6 +237,11 @@ TEST_F(NativeTest, SandboxesAreListed) {
   EXPECT_EQ(list[0]["gpus"], json::array({"0", "2"}));
   EXPECT_EQ(list[0]["age_seconds"], 2.0);
   EXPECT_EQ(list[0]["device_memory_bytes"], 6);
+  service_.sandboxes.push_back(service_.sandboxes.front());
+  const json one = json::parse(get("/v1/sandboxes?limit=1").body);
+  EXPECT_EQ(one["sandboxes"].size(), 1u);
+  EXPECT_EQ(one["all"], 2);
+  EXPECT_EQ(get("/v1/sandboxes?limit=x").status, 400);
 }
 
 TEST_F(NativeTest, ALogIsReadFromAnOffset) {

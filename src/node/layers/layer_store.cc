@@ -340,27 +340,46 @@ void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<
 }
 
 void LayerStore::pack_again(const Key& key) {
+  if (unpackable_.contains(key) || std::ranges::find(to_pack_, key) != to_pack_.end()) return;
+  to_pack_.push_back(key);
+  if (!is_packing_) pack_next();
+}
+
+void LayerStore::pack_next() {
   struct Work {
     Result<void> packed;
     std::vector<LayerPackage> packages;
   };
+  // What is gone meanwhile, or was packed as its layers were published again.
+  while (!to_pack_.empty()) {
+    const auto found = composed_.find(to_pack_.front());
+    if (found != composed_.end() && found->second.packages.empty()) break;
+    to_pack_.pop_front();
+  }
+  if (to_pack_.empty()) return;
+  const Key key = to_pack_.front();
+  to_pack_.pop_front();
   auto work = std::make_shared<Work>();
   // If too much waits for the disk the next deployment or worker tries again.
-  (void)disk_(
+  is_packing_ = disk_(
       [work, composed = composed_folder(key), packages = packages_folder(key)] {
         work->packed = pack_composed(composed, packages);
         work->packages = packages_in(packages);
       },
       [this, alive = std::weak_ptr<bool>(alive_), work, key] {
         if (alive.expired()) return;
+        is_packing_ = false;
         const auto found = composed_.find(key);
         if (!work->packed.ok()) {
+          const bool never = work->packed.error().code == ErrorCode::kInvalidArgument;
+          if (never && found != composed_.end()) unpackable_.insert(key);
           log_.warning("layers_not_packed",
                        {{"layers", key.second}, {"error", work->packed.error().message}});
         } else if (found != composed_.end()) {
           found->second.packages = std::move(work->packages);
           log_.info("layers_packed", {{"layers", key.second}});
         }
+        pack_next();
       });
 }
 
@@ -386,6 +405,7 @@ Bytes LayerStore::used_by(TenantId tenant) const {
 void LayerStore::forget_tenant(TenantId tenant) {
   std::erase_if(layers_, [tenant](const auto& each) { return each.first.first == tenant; });
   std::erase_if(composed_, [tenant](const auto& each) { return each.first.first == tenant; });
+  std::erase_if(unpackable_, [tenant](const Key& each) { return each.first == tenant; });
   remove_folder(folder_of(tenant), [] {});
 }
 
@@ -402,6 +422,7 @@ void LayerStore::collect(TenantId tenant) {
     }
     remove_folder(composed_folder(it->first), [] {});
     if (!it->second.packages.empty()) remove_folder(packages_folder(it->first), [] {});
+    unpackable_.erase(it->first);
     it = composed_.erase(it);
   }
 }

@@ -2,10 +2,12 @@
 // thread. Owned by the worker's main; on the loop thread.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,8 +115,10 @@ class LayerStore final : public LayerService {
   Result<std::string> digest_of(TenantId tenant, const Layers& layers) const;
   static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);
   // Makes packages of what has none because its layers were published before this worker was a
-  // node.
+  // node: one after the other, since others wait for the same thread. What cannot be packed is not
+  // tried again by this worker.
   void pack_again(const Key& key);
+  void pack_next();
   // What was composed and no function uses any more.
   void collect(TenantId tenant);
   void compose_checked(const Key& key, const std::vector<std::string>& zips, Bytes size);
@@ -132,6 +136,9 @@ class LayerStore final : public LayerService {
   std::map<Key, Composed> composed_;  // by digest
   // Who waits for what is being composed of another node's packages.
   std::map<Key, std::vector<Callback<void>>> composing_;
+  std::deque<Key> to_pack_;
+  bool is_packing_ = false;
+  std::set<Key> unpackable_;
   // What completions hold weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -614,6 +614,24 @@ TEST_F(LayersOfBeforeTest, WhatAZipWouldLeaveOutIsNotPacked) {
   std::ofstream(*folder + "/venv/pyvenv.cfg") << "home = /usr";
   work();
   EXPECT_TRUE(store_->packages(kTenant).empty());
+  // Nor is it tried at each deployment.
+  store_->compose_layers(kTenant, {{"low", 1}, {"high", 1}}, [](const auto&) {});
+  EXPECT_EQ(work(), 1) << "only what is composed is looked at";
+}
+
+TEST_F(LayersOfBeforeTest, SeveralArePackedOneAfterTheOther) {
+  is_node_ = false;
+  fs::remove_all(folder_ + "/state");
+  start();
+  ASSERT_TRUE(publish("low", Files{{"lib/x", "low"}}).ok());
+  ASSERT_TRUE(publish("high", Files{{"lib/x", "high"}}).ok());
+  ASSERT_TRUE(compose({{"low", 1}}).ok());
+  ASSERT_TRUE(compose({{"high", 1}}).ok());
+  is_node_ = true;
+  start();
+  EXPECT_EQ(tasks_.size(), 1u) << "others wait for the same thread";
+  EXPECT_EQ(work(), 2);
+  EXPECT_EQ(store_->packages(kTenant).size(), 2u);
 }
 
 TEST_F(LayersOfBeforeTest, AnotherZipDoesNotPassForOneThatWasPackedAgain) {

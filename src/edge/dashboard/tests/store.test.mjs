@@ -28,6 +28,22 @@ test("of very many functions the first are asked for, and one that is called joi
   assert.equal(few.cut, false);
 });
 
+test("of what ended before no more is asked for than is kept", async () => {
+  const store = new Store();
+  let asked = 0;
+  await store.addPages(before => {
+    assert.equal(before, asked === 0 ? "" : `a:${asked}`);
+    asked += 1;
+    const page = Array.from({ length: 500 }, (_, index) => call(100000 - asked * 500 - index, { node: "a" }));
+    return Promise.resolve({ invocations: page, next: `a:${asked}` });
+  }, () => {});
+  assert.equal(asked, Math.ceil(MOST_ENDED / 500));
+  assert.equal(store.ended.length, MOST_ENDED);
+  const few = new Store();
+  await few.addPages(() => Promise.resolve({ invocations: [call(1)] }), () => {});
+  assert.equal(few.ended.length, 1);
+});
+
 test("calls and GPUs of several nodes are told apart", () => {
   const store = new Store();
   store.addEnded([call(7, { node: "a", ended: 50 }), call(3, { node: "b", ended: 60 })]);

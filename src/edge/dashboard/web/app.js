@@ -120,13 +120,7 @@ async function snapshot(signal) {
   facts = await get("/v1/version", signal);
   store.complete = true;
   redraw();
-  for (let before = "", more = true; more;) {
-    const { invocations, next } = await get(`/v1/activity/invocations?limit=500&before=${encodeURIComponent(before)}`, signal);
-    store.addEnded(invocations);
-    before = next ?? "";
-    more = before !== "" && invocations.length > 0;
-    redraw();
-  }
+  await store.addPages(before => get(`/v1/activity/invocations?limit=500&before=${encodeURIComponent(before)}`, signal), redraw);
 }
 
 async function restart() {

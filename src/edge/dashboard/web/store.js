@@ -74,6 +74,21 @@ export class Store {
     for (const gone of this.ended.splice(MOST_ENDED)) this.known.delete(keyOf(gone));
   }
 
+  /**
+   * Adds page by page what ended before, until there is no more or as much as is kept.
+   * @param {(before: string) => Promise<any>} ask @param {() => void} added
+   */
+  async addPages(ask, added) {
+    for (let before = "", taken = 0; taken < MOST_ENDED;) {
+      const { invocations, next } = await ask(before);
+      this.addEnded(invocations);
+      added();
+      if (!next || invocations.length === 0) return;
+      before = next;
+      taken += invocations.length;
+    }
+  }
+
   /** After a restart of the worker its counts begin again. */
   clear() {
     const { clockOffset } = this;
