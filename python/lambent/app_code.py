@@ -192,31 +192,38 @@ def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> byt
 
 def _matching(folder: str, pattern: str) -> dict[str, str]:
     """{name in the package: file} of a file, a folder or a pattern of names in the app's folder. As in a shell, a pattern takes what begins
-    with a dot only if it does so itself: .env and .venv are seldom meant."""
-    whole = os.path.join(folder, pattern)
+    with a dot only if it does so itself, in the folders that it matches too: .env and .venv are seldom meant. What is named is taken whole."""
+    whole, takes_hidden = os.path.join(folder, pattern), True
     if os.path.isabs(pattern) or os.path.relpath(whole, folder).startswith(".."):
         raise error_of("INVALID_ARGUMENT", "include: %r does not lie beside the app's file" % pattern)
     if os.path.exists(whole):
         found = [whole]
     else:
         inside, last = os.path.split(whole)
+        takes_hidden = last.startswith(".")
         found = [os.path.join(inside, name) for name in (os.listdir(inside) if os.path.isdir(inside) else [])
-                 if fnmatch.fnmatch(name, last) and (last.startswith(".") or not name.startswith("."))]
-    files = (file for each in found for file in (_files_below(each, folder) if os.path.isdir(each) else [each]))
+                 if fnmatch.fnmatch(name, last) and (takes_hidden or not name.startswith("."))]
+    for each in found:
+        _refuse_broken(each, folder)
+    files = (file for each in found for file in (_files_below(each, folder, takes_hidden) if os.path.isdir(each) else [each]))
     return {os.path.relpath(file, folder): file for file in files
             if os.path.isfile(file) and (file == whole or ("__pycache__" not in os.path.dirname(file) and not file.endswith(".pyc")))}
 
 
-def _files_below(top: str, folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+def _refuse_broken(each: str, folder: str, above: tuple[str, ...] = ()) -> None:
+    leads = "nothing is there" if not os.path.exists(each) else "it lies in that" if os.path.realpath(each) in above else ""
+    if os.path.islink(each) and leads:
+        raise error_of("INVALID_ARGUMENT", "include: the link %s leads to %s: %s" % (
+            os.path.relpath(each, folder), os.readlink(each), leads))
+
+
+def _files_below(top: str, folder: str, takes_hidden: bool, above: tuple[str, ...] = ()) -> Iterator[str]:
     """Links are followed, as those to files are; one that leads nowhere, or to a folder that it lies in, is refused."""
     above += (os.path.realpath(top),)
-    for each in (os.path.join(top, name) for name in os.listdir(top)):
-        leads = "nothing is there" if not os.path.exists(each) else "it lies in that" if os.path.realpath(each) in above else ""
-        if os.path.islink(each) and leads:
-            raise error_of("INVALID_ARGUMENT", "include: the link %s leads to %s: %s" % (
-                os.path.relpath(each, folder), os.readlink(each), leads))
+    for each in (os.path.join(top, name) for name in os.listdir(top) if takes_hidden or not name.startswith(".")):
+        _refuse_broken(each, folder, above)
         if os.path.isdir(each):
-            yield from _files_below(each, folder, above)
+            yield from _files_below(each, folder, takes_hidden, above)
         else:
             yield each
 

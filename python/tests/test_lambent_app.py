@@ -640,6 +640,14 @@ class PackageTest(unittest.TestCase):
         (self.folder / "data/__pycache__/a.pyc").write_text("")
         self.assertEqual(self.names(["*"]), ["_lambent_app.py", "data/table.json", "helper.py", "shop.py"])
         self.assertEqual(self.names(["d*", ".e*"]), [".env", "_lambent_app.py", "data/table.json", "shop.py"])
+        (self.folder / "data/.env").write_text("TOKEN=1")
+        (self.folder / "data/.git/refs").mkdir(parents=True)
+        (self.folder / "data/.git/refs/head").write_text("")
+        for pattern in ("*", "d*"):
+            self.assertEqual([name for name in self.names([pattern]) if "/" in name], ["data/table.json"], "hidden in a folder that it matches")
+        self.assertEqual([name for name in self.names(["data"]) if "/" in name], ["data/.env", "data/.git/refs/head", "data/table.json"])
+        (self.folder / ".venv/.lock").write_text("")
+        self.assertEqual([name for name in self.names([".v*"]) if "/" in name], [".venv/.lock", ".venv/lib/large.py"])
         self.assertEqual(self.names(requirements=["numpy"]), [".lambent/python.json", "_lambent_app.py", "shop.py"])
 
     def test_what_its_owner_may_run_may_be_run_there(self):
@@ -678,6 +686,10 @@ class PackageTest(unittest.TestCase):
         (self.folder / "data/gone.json").symlink_to("nothing.json")
         with self.assertRaisesRegex(LambentError, "the link data/gone.json leads to nothing.json: nothing is there"):
             self.names(["data"])
+        (self.folder / "data/gone.json").unlink()
+        (self.folder / "lost.py").symlink_to("nothing.py")
+        with self.assertRaisesRegex(LambentError, "the link lost.py leads to nothing.py: nothing is there"):
+            self.names(["*.py"])
 
     def test_what_does_not_lie_beside_the_app_is_refused(self):
         for pattern in ("../secret", "/etc/passwd", "data/../../x"):
