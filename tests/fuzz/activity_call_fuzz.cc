@@ -24,8 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(refused->status >= 400, "what is no call is an error");
   }
   if (const auto* list = std::get_if<frontend::ListEnded>(&call)) {
-    CHECK(list->query.limit >= 1, "a page has something");
-    CHECK(list->query.limit <= frontend::kActivityPerPage, "and not all");
+    CHECK(list->limit >= 1, "a page has something");
+    CHECK(list->limit <= frontend::kActivityPerPage, "and not all");
   }
   const auto question = frontend::decode_journal_call(request);
   if (const auto* what_if = std::get_if<WhatIfQuery>(&question)) {

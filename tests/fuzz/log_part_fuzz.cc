@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "edge/frontend/log_merge.h"
+#include "edge/frontend/node_cursor.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ std::string_view take_until(std::string_view& text, std::string_view end) {
   return taken;
 }
 
-void check_merged(std::vector<LogPart> parts, const LogCursor& from,
+void check_merged(std::vector<LogPart> parts, const NodeCursor& from,
                   const LogMergeOptions& options) {
   const MergedLog merged = merge_logs(std::move(parts), from, options);
   CHECK(merged.lines.size() <= kLogLines, "an answer has so many lines at most");
@@ -44,9 +45,9 @@ void check_merged(std::vector<LogPart> parts, const LogCursor& from,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  auto cursor = LogCursor::parse(take_until(text, "\n"));
+  auto cursor = NodeCursor::parse(take_until(text, "\n"));
   if (!cursor.ok()) return 0;
-  const auto again = LogCursor::parse(cursor->text());
+  const auto again = NodeCursor::parse(cursor->text());
   CHECK(again.ok() && (*again == *cursor || cursor->text() == "0"), "a place is read as written");
   cursor->name_own("a");
   std::vector<LogPart> parts;
