@@ -215,6 +215,7 @@ int main(int argc, char** argv) {
   sub->add_option("--rate", advise.rates, "requests a second of each pipeline, without a trace")
       ->excludes(trace);
   bin::add_trace_flags(*sub, advise.read);
+  sub->remove_option(sub->get_option("--only"));  // --pipeline says which functions count
   sub->add_option("--family", advise.family, "family of the devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
   sub->add_option("--limit,--shown", advise.shown, "layouts that are shown")->capture_default_str();

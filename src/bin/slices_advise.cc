@@ -118,6 +118,7 @@ Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOpti
     const auto found = std::ranges::find_if(functions, [&](const Named& named) {
       return named.name.empty() || named.name == one.name;
     });
+    if (found == functions.end()) return invalid("no --pipeline is for " + one.name);
     ids.push_back(found->function->id);
   }
   constexpr size_t kMostArrivals = 5'000'000;

@@ -82,8 +82,7 @@ Result<void> become_child_of_init(std::span<const OwnedFd> fds) {
   if (child > 0) _exit(0);
   await_end_of(between);
   setsid();
-  RETURN_IF_ERROR(keep_only(fds[0].get()));
-  return send_packet(kRoot, std::to_string(getpid()));
+  return keep_only(fds[0].get());
 }
 
 std::vector<std::string> parts_of(std::string_view text) {
@@ -130,7 +129,8 @@ std::vector<std::string> go_on_in_sandbox(std::vector<OwnedFd> fds) {
     _exit(1);
   }
   for (OwnedFd& each : fds) (void)each.release();  // they are closed
-  auto words = take_plan();
+  const auto told = send_packet(kRoot, std::to_string(getpid()));
+  auto words = told.ok() ? take_plan() : Result<std::vector<std::string>>(told.error());
   if (words.ok()) return *std::move(words);
   (void)send_packet(kRoot, words.error().message);
   _exit(1);

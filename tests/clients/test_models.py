@@ -82,11 +82,24 @@ class ModelsTest(ModelWorkerTest):
         self.assertNotIn('"zygote_failed"', self.worker.log())
         client.unload_model("scores")
         self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
-        before = forked()
+        before, log = forked(), "/v1/functions/scores/log?offset="
+        end = self.worker.request("GET", log + "0").headers["x-lambent-next-offset"]
         np.testing.assert_array_equal(client.infer("scores", [self.input_of(values)]).as_numpy("scores"), first)
         self.assertEqual(forked(), before + 1)
         # What it says at its start comes into its own log.
-        self.assertIn("model scores: x FP32[-1,4]", self.worker.request("GET", "/v1/functions/scores/log").body.decode())
+        self.assertIn("model scores: x FP32[-1,4]", self.worker.request("GET", log + end).body.decode())
+
+    def test_models_that_draw_random_numbers_draw_others_at_every_start(self):
+        node = field(1, field(1, "x") + field(2, "y") + field(4, "RandomUniformLike"))
+        graph = node + field(2, "draws") + field(11, value_info("x", ["n"])) + field(12, value_info("y", ["n"]))
+        deploy_model(self.worker, self.folder / "draws.onnx", field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16)))
+        self.worker.wait_for(lambda: '"zygote_ready"' in self.worker.log() or '"zygote_failed"' in self.worker.log(), what="a zygote")
+        client, drawn = self.client(), []
+        for _ in range(3):
+            client.unload_model("draws")
+            self.worker.wait_for(lambda: not any(each["function"] == "draws" for each in self.worker.sandboxes()), what="the model to leave memory")
+            drawn.append(tuple(client.infer("draws", [self.input_of(np.zeros(8, dtype=np.float32))]).as_numpy("y")))
+        self.assertEqual(len(set(drawn)), 3, drawn)
 
     def test_answers_are_those_of_onnxruntime_itself(self):
         client, values = self.client(), np.random.default_rng(1).random((5, 4), dtype=np.float32)

@@ -14,6 +14,7 @@ scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
                           .contexts = options.host_sandboxes});
   host.most_sandboxes = options.host_sandboxes;
   host.eviction = options.fleet.eviction;
+  host.bounds_host_starts = options.fleet.bounds_host_starts;
   if (host.eviction == scheduling::EvictionRule::kForeseen) {
     host.eviction = scheduling::EvictionRule::kCostAware;
   }

@@ -35,14 +35,17 @@ struct FunctionProfile {
   // GPU, as its owner says; zero: to be learnt.
   bool has_cpu_variant = false;
   double gpu_speedup = 0;
-  // Learnt statistics; zero where nothing was learnt yet.
+  // Learnt statistics; zero where nothing was learnt yet. A mean of starts of which no number is
+  // known, as in journals of before it was kept, counts as one start.
   Duration mean_execution{};
   Duration mean_interarrival{};
   Duration mean_cold_start{};
+  uint64_t cold_starts = 0;
   uint64_t completed = 0;
   // The same of its runs on the host.
   Duration mean_host_execution{};
   Duration mean_host_cold_start{};
+  uint64_t host_cold_starts = 0;
   uint64_t completed_on_host = 0;
   // The limit of the host's memory of each of its sandboxes, on whatever device: what a tenant's
   // host_memory counts. Zero: not known, and not counted.
@@ -65,6 +68,7 @@ struct FunctionProfile {
   bool has_sandbox_settings() const {
     return min_instances > 0 || keep_alive.count() > 0 || sandbox_concurrency > 0;
   }
+  bool counts_starts() const { return cold_starts > 0 || host_cold_starts > 0; }
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -76,8 +80,10 @@ struct FunctionProfile {
     visit("device_memory", self.device_memory);
     visit("timeout", self.timeout);
     bool takes_several = self.gpu_count > 1;
-    visit.bits("memory_moves,checkpoints,has_cpu_variant,takes_several", self.memory_moves,
-               self.checkpoints, self.has_cpu_variant, takes_several);
+    bool counts_starts = self.counts_starts();
+    visit.bits("memory_moves,checkpoints,has_cpu_variant,takes_several,counts_starts",
+               self.memory_moves, self.checkpoints, self.has_cpu_variant, takes_several,
+               counts_starts);
     visit("mean_execution", self.mean_execution);
     visit("mean_interarrival", self.mean_interarrival);
     visit("mean_cold_start", self.mean_cold_start);
@@ -98,6 +104,10 @@ struct FunctionProfile {
       sandboxes("sandbox_concurrency", self.sandbox_concurrency);
     });
     visit.only_if(takes_several, [&](auto& gpus) { gpus("gpu_count", self.gpu_count); });
+    visit.only_if(counts_starts, [&](auto& starts) {
+      starts("cold_starts", self.cold_starts);
+      starts("host_cold_starts", self.host_cold_starts);
+    });
   }
 };
 

@@ -82,8 +82,8 @@ struct Each<std::variant<Kinds...>> {
     // Members that consist of others are described by these.
     constexpr size_t kPhases = std::is_same_v<Kind, CompleteInvocation> ? members<Phases>() - 1 : 0;
     if constexpr (std::is_same_v<Kind, FunctionRegistered>) {
-      // Whether there is a gpu_count is told apart from it.
-      EXPECT_EQ(described<Kind>(), members<FunctionProfile>() + 1);
+      // Whether there is a gpu_count, and numbers of starts, is told apart from them.
+      EXPECT_EQ(described<Kind>(), members<FunctionProfile>() + 2);
     } else {
       EXPECT_EQ(described<Kind>(), members<Kind>() + kPhases) << Kind::kName;
     }

@@ -34,7 +34,9 @@ void move_statistics(Flow& flow, bool to_gpu, Instant now) {
   }
 }
 
-RunningMean cold_start_of(Duration mean) { return RunningMean(mean, mean.count() > 0 ? 1 : 0); }
+RunningMean cold_start_of(Duration mean, uint64_t starts) {
+  return RunningMean(mean, mean.count() > 0 ? std::max<uint64_t>(starts, 1) : 0);
+}
 
 uint8_t gpu_count_of(const FunctionProfile& profile) {
   if (profile.device_memory.count == 0) return 1;
@@ -46,11 +48,11 @@ Flow new_flow(const FunctionProfile& profile, Instant now) {
   Flow flow;
   flow.execution = RunningMean(profile.mean_execution, profile.completed);
   flow.interarrival = RunningMean(profile.mean_interarrival, profile.completed);
-  flow.cold_start = cold_start_of(profile.mean_cold_start);
+  flow.cold_start = cold_start_of(profile.mean_cold_start, profile.cold_starts);
   // A journal tells the rest only of those that have a variant.
   if (profile.has_cpu_variant) {
     flow.host_execution = RunningMean(profile.mean_host_execution, profile.completed_on_host);
-    flow.host_cold_start = cold_start_of(profile.mean_host_cold_start);
+    flow.host_cold_start = cold_start_of(profile.mean_host_cold_start, profile.host_cold_starts);
   }
   flow.last_host_run = now;
   return flow;

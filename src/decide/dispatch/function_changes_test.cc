@@ -34,6 +34,26 @@ TEST(FunctionChanges, BeginWithWhatWasLearntBeforeARestart) {
   EXPECT_FALSE(parts.flow(kF).cold_start.known());
 }
 
+TEST(FunctionChanges, BeginWithAsManyStartsAsWereMeasuredBeforeARestart) {
+  Parts parts;
+  FunctionProfile known = profile(1, Bytes::gib(1));
+  known.has_cpu_variant = true;
+  known.mean_cold_start = seconds(3);
+  known.cold_starts = 7;
+  known.mean_host_cold_start = seconds(9);
+  known.host_cold_starts = 5;
+  parts.functions.registered({known});
+  EXPECT_EQ(parts.flow(kF).cold_start.mean(), seconds(3));
+  EXPECT_EQ(parts.flow(kF).cold_start.samples(), 7u);
+  EXPECT_EQ(parts.flow(kF).host_cold_start.samples(), 5u);
+  // A journal of before they were counted.
+  FunctionProfile older = profile(1, Bytes(0));
+  older.id = FunctionId{2};
+  older.mean_cold_start = seconds(3);
+  parts.functions.registered({older});
+  EXPECT_EQ(parts.flow(FunctionId{2}).cold_start.samples(), 1u);
+}
+
 TEST(FunctionChanges, StopIdleSandboxesOfTheRevisionBefore) {
   Parts parts;
   parts.functions.registered({profile(1, Bytes::gib(1))});

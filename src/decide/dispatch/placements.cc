@@ -16,10 +16,24 @@ using scheduling::WaitReason;
 
 namespace {
 
-// How long a start on the host is taken to have lasted. Where others work or start as well, one may
-// take many times as long as its function needs: it counts as twice what was expected.
-Duration within_usual(const RunningMean& starts, Duration measured) {
-  return starts.known() ? std::min(measured, 2 * starts.mean()) : measured;
+// What was learnt counts as so many starts beside one that took more than twice as long.
+constexpr uint64_t kStartsBesideSlow = 4;
+
+// Where others work or start as well, a start on the host may take many times as long as its
+// function needs: it counts as twice what was expected. If those that follow are as slow, the mean
+// has reached them after some starts, for what was learnt before then counts little.
+void learn_host_start(RunningMean& starts, Duration measured) {
+  const Duration most = 2 * starts.mean();
+  if (most > Duration(0) && measured > most) {
+    starts.weigh_as(kStartsBesideSlow);
+    measured = most;
+  }
+  starts.learn(measured);
+}
+
+// It is of the program before this one and was ready at once: it tells the times of its start then.
+bool was_there(const SandboxReady& event, Duration since_start) {
+  return event.sandbox_time + event.init_time > 2 * since_start;
 }
 
 }  // namespace
@@ -270,7 +284,11 @@ void Placements::sandbox_ready(const SandboxReady& event) {
   const bool uses_gpu = processor_of(flow) == Processor::kGpu;
   if (uses_gpu || pool.is_host()) {
     RunningMean& start = uses_gpu && pool.is_host() ? flow.host_cold_start : flow.cold_start;
-    start.learn(pool.is_host() ? within_usual(start, start_time) : start_time);
+    if (!pool.is_host() || !pool.fleet().options().bounds_host_starts) {
+      start.learn(start_time);
+    } else if (!was_there(event, start_time)) {
+      learn_host_start(start, start_time);
+    }
   }
   pool.started(found->slot);
   if (!sandbox.has_invocation) {

@@ -40,22 +40,68 @@ TEST_F(PlacementsTest, StartASandboxAndRunTheInvocationInItOnceItIsReady) {
   EXPECT_EQ(parts_.log.counters().cold_starts, 1u);
 }
 
-TEST_F(PlacementsTest, CountAStartOfTheHostThatWasSlowAsTwiceWhatWasExpected) {
-  static constexpr FunctionId kOnHost{2};
-  parts_.add_function(kOnHost, Bytes(0));
-  const auto start_in = [this](uint64_t number, int begins, int ready) {
-    parts_.at(begins);
-    parts_.submit(number, kOnHost);
-    ASSERT_TRUE(parts_.dispatch(kOnHost));
+class HostStartsTest : public testing::Test {
+ protected:
+  explicit HostStartsTest(bool bounds = true) : parts_(options(bounds)) {
+    parts_.add_function(kF, Bytes(0));
+  }
+  static DispatchOptions options(bool bounds) {
+    DispatchOptions options = one_gpu();
+    options.fleet.bounds_host_starts = bounds;
+    return options;
+  }
+  // `told`: how long it says that it took; it is not told by those that start now.
+  void start_in(int takes, Duration told = {}) {
+    parts_.at(now_);
+    parts_.submit(++number_, kF);
+    ASSERT_TRUE(parts_.dispatch(kF));
     const SandboxId sandbox = parts_.got<StartSandbox>().at(0).sandbox;
-    parts_.at(ready);
-    parts_.placements.sandbox_ready({sandbox});
-  };
-  start_in(1, 0, 2);
-  EXPECT_EQ(parts_.flow(kOnHost).cold_start.mean(), seconds(2)) << "nothing was expected";
-  start_in(2, 10, 50);
-  EXPECT_EQ(parts_.flow(kOnHost).cold_start.mean(), seconds(3));
-  EXPECT_EQ(parts_.flow(kOnHost).cold_start.samples(), 2u);
+    parts_.at(now_ += takes);
+    parts_.placements.sandbox_ready({.sandbox = sandbox, .init_time = told});
+    parts_.outcomes.finished({{0, number_}, seconds(1), true});
+    parts_.outcomes.sandbox_exited({.sandbox = sandbox});
+  }
+  const scheduling::RunningMean& start() { return parts_.flow(kF).cold_start; }
+
+  Parts parts_;
+  int now_ = 0;
+  uint64_t number_ = 0;
+};
+
+TEST_F(HostStartsTest, CountOneThatWasSlowAsTwiceWhatWasExpected) {
+  start_in(2);
+  EXPECT_EQ(start().mean(), seconds(2)) << "nothing was expected";
+  start_in(40);
+  EXPECT_EQ(start().mean(), seconds(3));
+  EXPECT_EQ(start().samples(), 2u);
+}
+
+TEST_F(HostStartsTest, KnowAFunctionThatHasBecomeSlowAfterSomeStarts) {
+  parts_.flow(kF).cold_start = scheduling::RunningMean(seconds(1), 1'000);
+  start_in(100);
+  EXPECT_LT(start().mean(), milliseconds(1'300)) << "one says little";
+  for (int i = 0; i < 29; ++i) start_in(100);
+  EXPECT_GT(start().mean(), seconds(70));
+}
+
+TEST_F(HostStartsTest, LearnNothingOfASandboxThatWasThere) {
+  start_in(2);
+  start_in(0, seconds(2));
+  EXPECT_EQ(start().mean(), seconds(2));
+  EXPECT_EQ(start().samples(), 1u);
+}
+
+class OlderHostStartsTest : public HostStartsTest {
+ protected:
+  OlderHostStartsTest() : HostStartsTest(false) {}
+};
+
+TEST_F(OlderHostStartsTest, CountAsTheyDidInJournalsOfBefore) {
+  start_in(2);
+  start_in(40);
+  EXPECT_EQ(start().mean(), seconds(21));
+  start_in(0, seconds(2));
+  EXPECT_EQ(start().mean(), seconds(14));
 }
 
 TEST_F(PlacementsTest, RunTheNextInvocationInTheSandboxOfTheFirst) {

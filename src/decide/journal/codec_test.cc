@@ -129,6 +129,16 @@ std::vector<Event> of_version_8() {
                                                         .offloaded = Bytes::mib(20)}};
 }
 
+// What state version 23 added; programs of before refuse its journals.
+std::vector<Event> of_state_version_23() {
+  const FunctionProfile profile{.id = FunctionId{9},
+                                .tenant = TenantId{3},
+                                .mean_cold_start = seconds(4),
+                                .cold_starts = 3,
+                                .host_cold_starts = 300};
+  return {FunctionRegistered{profile}};
+}
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
@@ -138,6 +148,7 @@ std::vector<Event> all_events() {
   for (Event& event : of_version_6()) events.push_back(std::move(event));
   for (Event& event : of_version_7()) events.push_back(std::move(event));
   for (Event& event : of_version_8()) events.push_back(std::move(event));
+  for (Event& event : of_state_version_23()) events.push_back(std::move(event));
   return events;
 }
 

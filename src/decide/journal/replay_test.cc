@@ -223,6 +223,7 @@ TEST(Journal, OfBeforeLongestWaitsIsDecidedAndToldAsItWas) {
     const bool is_later = version >= dispatch::kVersionOfLongestWaits;
     EXPECT_EQ(read->facts.options.tells_longest_wait, is_later);
     EXPECT_EQ(read->facts.policy_options.density.weighs_returns, is_later);
+    EXPECT_EQ(read->facts.options.fleet.bounds_host_starts, is_later);
   }
 }
 

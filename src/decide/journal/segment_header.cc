@@ -37,6 +37,7 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   } else if (archive.reading()) {
     header.facts.options.tells_longest_wait = false;
     header.facts.policy_options.density.weighs_returns = false;
+    header.facts.options.fleet.bounds_host_starts = false;
   }
 }
 

@@ -77,6 +77,9 @@ struct FleetOptions {
   double second_grace_period = 1;
   // Journals have it apart from archive().
   ForesightOptions foresight;
+  // A start on the host counts as twice what was expected at most, and one of before this program
+  // not at all. Else as in journals of before state version 23.
+  bool bounds_host_starts = true;
   // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
   // (Policy::adapt), so it is no option of the journal.
   bool learns_contention = false;

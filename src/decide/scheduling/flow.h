@@ -36,6 +36,9 @@ class RunningMean {
     mean_ += (sample - mean_) / weight;
   }
 
+  // What was learnt counts as so many samples at most, beside those that follow.
+  void weigh_as(uint64_t most) { samples_ = samples_ < most ? samples_ : most; }
+
   void archive(StateArchive& archive) {
     archive.field(mean_);
     archive.field(samples_);

@@ -29,17 +29,33 @@ std::string serving_version(Transport& transport, const std::string& name) {
   return "";
 }
 
+struct ReadLog {
+  std::string text;
+  std::string end;  // where more would come
+};
+
+// From there to its end.
+ReadLog read_log(Transport& transport, const std::string& name, std::string offset) {
+  constexpr int kMostAnswers = 10'000;  // one that is written all the time has no end
+  const std::string log = "/v1/functions/" + http::percent_encode(name) + "/log?offset=";
+  ReadLog read{"", std::move(offset)};
+  for (int i = 0; i < kMostAnswers; ++i) {
+    const auto part = transport.send(
+        {.method = "GET", .target = log + http::percent_encode(read.end)}, seconds(10));
+    if (!part.ok() || part->status != 200 || part->body.empty()) return read;
+    read.text += part->body;
+    read.end = part->headers.get("x-lambent-next-offset");
+  }
+  return read;
+}
+
 // What the model's server said last, for an answer that only names its log; nothing: it said
 // nothing.
-std::string last_words(Transport& transport, const std::string& name) {
+std::string last_words(std::string_view log) {
   constexpr std::string_view kServer = "lambent-model-server: ";
-  const auto log = transport.send(
-      {.method = "GET", .target = "/v1/functions/" + http::percent_encode(name) + "/log?offset=0"},
-      seconds(10));
-  const size_t begin =
-      log.ok() && log->status == 200 ? log->body.rfind(kServer) : std::string::npos;
-  if (begin == std::string::npos) return "";
-  const std::string_view said = std::string_view(log->body).substr(begin + kServer.size());
+  const size_t begin = log.rfind(kServer);
+  if (begin == std::string_view::npos) return "";
+  const std::string_view said = log.substr(begin + kServer.size());
   return ": " + std::string(said.substr(0, said.find('\n')));
 }
 
@@ -48,13 +64,15 @@ Result<void> try_model(Transport& transport, Console& console, const std::string
   const std::string serving = serving_version(transport, name);
   const std::string target = "/v2/models/" + http::percent_encode(name);
   const std::string latest = serving.empty() ? "" : ":" + std::string(kLatestVersion);
+  const std::string before = read_log(transport, name, "0").end;
   auto takes = load_model(transport, target + latest);
   if (!takes.ok()) {
     if (takes.error().code != ErrorCode::kFailedPrecondition) return takes.error();
     const std::string& why = takes.error().message;
     const bool names_log = why.find("(its log: ") != std::string::npos;
     return Error{takes.error().code,
-                 "it is deployed, but " + why + (names_log ? last_words(transport, name) : "")};
+                 "it is deployed, but " + why +
+                     (names_log ? last_words(read_log(transport, name, before).text) : "")};
   }
   if (*takes && !console.json) console.out << "  " << **takes << "\n  " << target << "\n";
   if (serving.empty() || serving == kLatestVersion) return {};

@@ -92,6 +92,24 @@ TEST_F(ModelVersionsTest, WhatCannotBeLoadedIsNotPublished) {
   EXPECT_EQ(transport.requests.size(), 3u);
 }
 
+TEST_F(ModelVersionsTest, WhatTheServerSaidOfAModelThatItCannotLoadIsTold) {
+  write("scores.onnx", "one");
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
+  constexpr const char* kNext = "x-lambent-next-offset";
+  transport.answer(response(200, "lambent-model-server: of before\n", {{kNext, "33"}}));
+  transport.answer(response(200, "", {{kNext, "33"}}));
+  transport.answer(response(502, R"x({"error":"it ended (its log: lambent logs scores)"})x"));
+  transport.answer(response(200, "lambent-model-server: a map\nEND\n", {{kNext, "66"}}));
+  transport.answer(response(200, "", {{kNext, "66"}}));
+  DeployOptions options;
+  options.path = (folder / "scores.onnx").string();
+  EXPECT_NE(run_deploy(transport, console, options), 0);
+  EXPECT_THAT(err.str(), HasSubstr("(its log: lambent logs scores): a map\n"));
+  EXPECT_EQ(asked()[asked().size() - 2], "GET /v1/functions/scores/log?offset=33");
+}
+
 TEST_F(ModelVersionsTest, VersionsOutsideOfThePolicyGoButForTheOneThatServed) {
   for (const char* version : {"1", "2", "3", "4"}) {
     write(std::string("scores/") + version + "/model.onnx", version);

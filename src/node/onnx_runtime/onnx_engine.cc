@@ -336,6 +336,7 @@ class LibraryWithEnvironment final : public LoadedLibrary {
 }  // namespace
 
 Result<std::unique_ptr<LoadedLibrary>> load_onnx_library(const std::string& library) {
+  if (library.empty()) return Error{ErrorCode::kNotFound, "there is no onnxruntime"};
   ASSIGN_OR_RETURN(const Api api, Api::load(library));
   auto loaded = std::make_unique<LibraryWithEnvironment>(api);
   RETURN_IF_ERROR(loaded->load());

@@ -185,9 +185,15 @@ Result<void> order_fork(const ForkOrigin& origin, const OwnedFd& far_end, const 
   return send_packet(origin.zygote.get(), "fork", fds);
 }
 
+// One that is bound lower already, as the launcher's user may be, stays so, as programs do.
 Result<void> set_limit(pid_t pid, __rlimit_resource resource, uint64_t amount) {
-  const rlimit both{amount, amount};
+  rlimit both{amount, amount};
   if (prlimit(pid, resource, &both, nullptr) == 0) return {};
+  rlimit now{};
+  if (prlimit(pid, resource, nullptr, &now) == 0 && now.rlim_max < amount) {
+    now.rlim_cur = now.rlim_max;
+    if (prlimit(pid, resource, &now, nullptr) == 0) return {};
+  }
   return error_from_errno("set a resource limit", errno);
 }
 

@@ -154,7 +154,13 @@ Error become_program(const LaunchPlan& plan, const Confinement& confinement, int
 Error become_zygote(const LaunchPlan& plan, const Confinement& confinement, int channel) {
   auto prepare = [&]() -> Result<void> {
     setsid();
-    RETURN_IF_ERROR(set_limits(plan.limits));
+    rlimit files{};
+    if (getrlimit(RLIMIT_FSIZE, &files) != 0) return error_from_errno("getrlimit", errno);
+    RETURN_IF_ERROR(set_limit(RLIMIT_CORE, 0));
+    RETURN_IF_ERROR(set_limit(RLIMIT_NOFILE, plan.limits.open_files));
+    // Plans of its forks may allow larger files, and no one can raise a bound again.
+    files.rlim_cur = std::min<rlim_t>(files.rlim_max, plan.limits.file_size.count);
+    if (setrlimit(RLIMIT_FSIZE, &files) != 0) return error_from_errno("setrlimit", errno);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     // The kernel shall pick it, not its root, when memory runs out.
     (void)write_text("/proc/self/oom_score_adj", "500");

@@ -219,6 +219,16 @@ TEST_F(ZygoteTest, AForkIsHeldToTheLimitsOfItsOwnPlan) {
   EXPECT_EQ(forked_output("import time; time.sleep(0)"), "") << "the zygote is not harmed";
 }
 
+TEST_F(ZygoteTest, AForkMayWriteLargerFilesThanItsZygoteIfItsPlanSaysSo) {
+  bring_up();
+  LaunchPlan large = plan("import resource; print(resource.getrlimit(resource.RLIMIT_FSIZE))");
+  large.limits.scratch = Bytes::gib(1);
+  large.limits.file_size = Bytes::gib(1);
+  EXPECT_EQ(run(large).output, "(1073741824, 1073741824)\n");
+  EXPECT_TRUE(forked_) << why_;
+  EXPECT_EQ(forked_output("print('works')"), "works\n") << "the zygote is not harmed";
+}
+
 TEST_F(ZygoteTest, KillingAForkAndItsExitAreTold) {
   bring_up();
   LaunchPlan exits = plan("os._exit(7)");

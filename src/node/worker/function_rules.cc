@@ -148,9 +148,11 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   profile.mean_execution = learnt->mean_execution;
   profile.mean_interarrival = learnt->mean_interarrival;
   profile.mean_cold_start = learnt->mean_cold_start;
+  profile.cold_starts = learnt->cold_starts;
   profile.completed = learnt->executions;
   profile.mean_host_execution = learnt->mean_host_execution;
   profile.mean_host_cold_start = learnt->mean_host_cold_start;
+  profile.host_cold_starts = learnt->host_cold_starts;
   profile.completed_on_host = learnt->host_executions;
   return profile;
 }

@@ -132,9 +132,15 @@ TEST(FunctionRules, WhatWasLearntBeforeIsInTheProfile) {
   catalog::FunctionStatistics learnt;
   learnt.mean_execution = milliseconds(7);
   learnt.executions = 42;
+  learnt.mean_cold_start = seconds(2);
+  learnt.cold_starts = 6;
+  learnt.host_cold_starts = 4;
   const auto profile = profile_of(function(FunctionKind::kHandler), 5, Bytes(0), &learnt);
   EXPECT_EQ(profile.mean_execution, milliseconds(7));
   EXPECT_EQ(profile.completed, 42u);
+  EXPECT_EQ(profile.mean_cold_start, seconds(2));
+  EXPECT_EQ(profile.cold_starts, 6u);
+  EXPECT_EQ(profile.host_cold_starts, 4u);
   EXPECT_EQ(profile.revision, 5u);
 }
 

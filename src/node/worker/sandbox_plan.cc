@@ -278,7 +278,7 @@ sandbox::ZygotePlan zygote_of_model(const FunctionSpec& spec, const SandboxReque
   sandbox::ZygotePlan zygote = common_part(plan);
   zygote.argv = {kModelServerFile, "--zygote"};
   zygote.key = "tenant " + std::to_string(spec.name.tenant.value) + " models";
-  if (!request.environment.folder.empty()) zygote.key += " " + request.environment.folder;
+  zygote.key += " " + request.environment.folder;
   return zygote;
 }
 
@@ -292,7 +292,11 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
   const bool has_extras = !request.extras.environment.empty();
   if (spec.runtime != Runtime::kPython || has_early || has_extras) return std::nullopt;
   if (spec.kind == FunctionKind::kHandler) return zygote_of_handler(spec, request, plan);
-  if (serves_model(spec) && !uses_gpu(spec)) return zygote_of_model(spec, request, plan);
+  // Without packages there is no library to load.
+  const bool has_packages = !request.environment.folder.empty();
+  if (serves_model(spec) && !uses_gpu(spec) && has_packages) {
+    return zygote_of_model(spec, request, plan);
+  }
   return std::nullopt;
 }
 

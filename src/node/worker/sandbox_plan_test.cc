@@ -74,6 +74,7 @@ TEST(SandboxPlan, AZygoteOfAModelHasItsProgramAndThePackagesAndNothingOfTheModel
   EXPECT_FALSE(plan.zygote->environment.contains("SECRET"));
   EXPECT_TRUE(plan.zygote->environment.contains("VIRTUAL_ENV"));
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  EXPECT_FALSE(plan_sandbox(with_server, spec, request()).zygote.has_value()) << "no library";
   // What the library reads when it is loaded was read before a fork.
   spec.environment = {{"ORT_ANY", "1"}};
   EXPECT_FALSE(plan_sandbox(with_server, spec, with).zygote.has_value());
