@@ -135,7 +135,7 @@ TEST(UnseenFamilies, AreTheSameForTheSameSeedAndHaveArrivalsInOrder) {
 }
 
 // Where clients give up, they call again until they are served, and their latency is since their
-// first call: two calls of 5 s on one token, of which the second gives up after 2 s, and again.
+// first call: two calls of 5 s on one token, of which the second gives up after 1.3 s.
 TEST(UnseenFamilies, ClientsThatGiveUpCallAgainUntilTheyAreServed) {
   UnseenWorkload workload;
   workload.base.entries = {catalogue().front()};
@@ -143,18 +143,24 @@ TEST(UnseenFamilies, ClientsThatGiveUpCallAgainUntilTheyAreServed) {
   workload.base.entries[0].gpu_cold_s = 5.5;
   workload.base.functions = {{.name = "f"}};
   workload.base.length_s = 60;
-  for (const double at : {0.0, 1.0}) workload.base.arrivals.push_back({from_seconds(at), 0});
+  workload.base.arrivals.push_back({from_seconds(0), 0});
   const UnseenSite site{.site = {.tokens = 1}};
+  const double first_s = run_unseen(workload, system_named("fcfs-pool"), site).mean_s;
+  ASSERT_GT(first_s, 5.4);
+  ASSERT_LT(first_s, 5.6);
+  workload.base.arrivals.push_back({from_seconds(1), 0});
   const UnseenFigures waits = run_unseen(workload, system_named("fcfs-pool"), site);
-  workload.gives_up_after_s = 2;
+  workload.gives_up_after_s = 1.3;
   const UnseenFigures again = run_unseen(workload, system_named("fcfs-pool"), site);
   for (const UnseenFigures& figures : {waits, again}) {
     EXPECT_EQ(figures.invocations, 2u);
     EXPECT_EQ(figures.failed, 0u);
   }
-  // It calls at 1 and 4 s, or would have gone on waiting, and is served from 5.5 s on.
-  EXPECT_GE(again.mean_s, waits.mean_s - 1e-9);
-  EXPECT_LT(again.mean_s, waits.mean_s + 3);
+  EXPECT_EQ(waits.given_up, 0u);
+  EXPECT_NEAR(waits.mean_s, (first_s + first_s + 5 - 1) / 2, 1e-6);
+  // It calls at 1, 3.3 and 5.6 s, when the first is done, and is served at once.
+  EXPECT_EQ(again.given_up, 2u);
+  EXPECT_NEAR(again.mean_s, (first_s + 5.6 + 5 - 1) / 2, 1e-6);
 }
 
 TEST(UnseenFamilies, LengthsThatFollowEachOtherAreAlike) {

@@ -244,6 +244,7 @@ UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
   std::vector<size_t> next(thinks_s.size());
   const Instant end = Instant{} + from_seconds(workload.base.length_s);
   FirstCalls first_calls;
+  uint64_t given_up = 0;
   simulator::Simulation simulation(
       std::move(simulated), policy_of(system), [&](const simulator::SimulatedInvocation& one) {
         const uint32_t function = one.function.value - 1;
@@ -251,6 +252,7 @@ UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
         if (workload.gives_up_after_s > 0 && one.outcome.outcome == Outcome::kRejected) {
           first_calls.add(one.function, one.completed + kRetryPause, first);
           running->submit_after(kRetryPause, one.function);
+          ++given_up;
           return;
         }
         statistics.add({.function = function,
@@ -265,6 +267,7 @@ UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
   running = &simulation;
   simulation.run(simulator::arrivals_from(arrivals));
   UnseenFigures figures = figures_of(statistics.summary(0, 1));
+  figures.given_up = given_up;
   figures.started_ahead = simulation.foreseen().started;
   figures.wasted = simulation.foreseen().wasted;
   return figures;

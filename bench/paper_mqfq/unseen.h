@@ -16,6 +16,7 @@ struct UnseenFigures {
   double worst_slowdown = 0;
   double cold = 0;  // share of the invocations
   uint64_t invocations = 0, failed = 0;
+  uint64_t given_up = 0;                   // tries after which a client called again
   uint64_t started_ahead = 0, wasted = 0;  // sandboxes for calls that were expected
 };
 // The same arguments give the same figures on every machine.

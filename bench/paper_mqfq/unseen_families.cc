@@ -39,7 +39,10 @@ const UnseenFamily kFamilies[] = {
     {"deployed-later", "half of the functions come in the middle, a quarter goes before", true},
     {"alternating", "two halves of the functions, each busy while the other is calm", true},
     {"inference", "six models, lengths that follow each other (AR(1), sigma 0.8)", true},
-    {"one-model", "all calls are of one function, bursts, lengths that follow each other", true},
+    {"one-model",
+     "all calls are of one function, at rates that rise and fall by half in 300 s, lengths that "
+     "follow each other",
+     true},
     {"retries", "clients that give up after a time-out, and call again until they are served",
      true},
     {"map-jobs", "jobs of 10 to 60 calls of a function at once, beside steady calls", true},

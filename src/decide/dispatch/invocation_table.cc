@@ -127,4 +127,13 @@ void InvocationTable::unlink(InvocationSlot slot) {
       invocation.earlier;
 }
 
+void InvocationTable::begin_waits_behind(InvocationSlot head, Instant now) {
+  for (InvocationSlot slot = slots_[head].later; slot != kNoInvocation; slot = slots_[slot].later) {
+    WaitRecord& wait = slots_[slot].wait;
+    // Those behind it have waited there all the time. Where the last reason is told, it stays.
+    if (!wait.tells_longest() || wait.waits_for(scheduling::WaitReason::kOwnQueue)) return;
+    wait.begin(scheduling::WaitReason::kOwnQueue, now);
+  }
+}
+
 }  // namespace lambent::dispatch

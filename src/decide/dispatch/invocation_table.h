@@ -87,6 +87,10 @@ class InvocationTable {
   // Back to where its arrival number belongs; near the front, as a rule.
   void put_back(FunctionId function, InvocationSlot slot);
   void unlink(InvocationSlot slot);
+  // Those that were the first of a queue, or had a place, until others came back before them wait
+  // for their own queue from now on. To be called once an event is over, so that one that comes
+  // back and goes at once ends no stretch of the others.
+  void begin_waits_behind(InvocationSlot head, Instant now);
 
   // `longest_waits`: with what each has waited for longest.
   void archive(StateArchive& archive, bool longest_waits);

@@ -12,7 +12,6 @@ using scheduling::Flow;
 using scheduling::Sandbox;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
-using scheduling::WaitReason;
 
 namespace {
 
@@ -261,11 +260,9 @@ void Outcomes::start_failed(DevicePool& pool, SandboxSlot slot, const SandboxExi
 void Outcomes::expire(InvocationSlot slot) {
   const PendingInvocation& invocation = queues_[slot];
   if (invocation.state == InvocationState::kStarting) {
-    // It has a place, and the sandbox that is to leave it does not.
-    queues_[slot].wait.begin_in_place(placements_.waits_for_moves(invocation)
-                                          ? WaitReason::kMemoryMoving
-                                          : WaitReason::kNoSandbox,
-                                      invocation.dispatched);
+    // It has a place, and the sandbox that is to leave it does not. Dispatchers that name the last
+    // reason, as before state version 23, tell it only of one whose wait ends in its place.
+    if (!invocation.wait.tells_longest()) placements_.tell_wait_in_planned(slot);
     const InvocationId id = invocation.id;
     placements_.drop_planned(pools_.of(invocation), [&](const Sandbox& one) {
       return one.has_invocation && one.invocation == slot;

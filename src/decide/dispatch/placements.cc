@@ -391,6 +391,8 @@ void Placements::memory_arrived(DevicePool& pool, SandboxSlot sandbox) {
 
 void Placements::start_again(DevicePool& pool, SandboxSlot sandbox) {
   pool.waits().forget_ready(sandbox);
+  // If it waited for a token, it does so no more: it starts.
+  queues_[pool.fleet().sandbox(sandbox).invocation].wait.end(log_.now());
   if (!keeps_place(pool, sandbox)) {
     return_to_queue(pool, sandbox);
     pool.remove(sandbox);
@@ -452,8 +454,9 @@ bool Placements::keeps_place(DevicePool& pool, SandboxSlot slot) const {
 void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
   const InvocationSlot slot = pool.fleet().sandbox(sandbox).invocation;
   const bool has_started = pool.fleet().sandbox(sandbox).state != SandboxState::kPlanned;
-  pool.fleet().unassign(sandbox);
   PendingInvocation& invocation = queues_[slot];
+  if (!has_started && invocation.wait.tells_longest()) tell_wait_in_planned(slot);
+  pool.fleet().unassign(sandbox);
   const FunctionId function = invocation.function;
   forget_place(invocation);
   overflow_.leave(slot);
@@ -461,6 +464,13 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
   queues_.put_back(slot, has_started, log_.now());
   pools_.of(flows_[function.value]).scheduler().flow_changed(function);
   admission_.reject_unless_it_may_wait(slot);
+}
+
+void Placements::tell_wait_in_planned(InvocationSlot slot) {
+  PendingInvocation& invocation = queues_[slot];
+  invocation.wait.begin_in_place(
+      waits_for_moves(invocation) ? WaitReason::kMemoryMoving : WaitReason::kNoSandbox,
+      invocation.dispatched);
 }
 
 void Placements::return_from_others(InvocationSlot slot) {

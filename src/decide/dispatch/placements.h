@@ -72,6 +72,9 @@ class Placements {
   // Of those planned on a GPU that have no room there beside what was taken of it since, the last
   // ones: it may stay taken for long, and another place be free.
   void drop_planned_beyond(uint32_t device);
+  // Since it was dispatched it has waited for a sandbox to leave the place that is planned for it,
+  // or for memory to leave.
+  void tell_wait_in_planned(InvocationSlot slot);
 
   // Whether its sandbox is ready, and may not run yet.
   bool waits_for_token(const PendingInvocation& invocation) const;

@@ -6,6 +6,17 @@ namespace lambent::dispatch {
 
 using scheduling::Flow;
 
+FunctionId first_after(FunctionId function, const scheduling::FlowSet& one,
+                       const scheduling::FlowSet& other) {
+  if (one.empty()) return other.after(function);
+  if (other.empty()) return one.after(function);
+  const FunctionId of_one = one.after(function);
+  const FunctionId of_other = other.after(function);
+  // Both count on from it, around the end.
+  const uint32_t next = function.value + 1;
+  return of_one.value - next < of_other.value - next ? of_one : of_other;
+}
+
 std::optional<scheduling::Refusal> Queues::overload_of(const InvocationSubmitted& event) const {
   if (event.acknowledged) return std::nullopt;
   return scheduling::refusal_of(
@@ -89,11 +100,6 @@ void Queues::put_back(InvocationSlot slot, bool is_new_wait, Instant now) {
   // It took its turn for nothing: the next one's is not measured from there.
   flow.last_turn = kNever;
   const PendingInvocation& head = table_[front(invocation.function)];
-  // It, and the one that was the first until now, wait behind others of their function.
-  const InvocationSlot behind = front(invocation.function) == slot ? invocation.later : slot;
-  if (options_.tells_longest_wait && behind != kNoInvocation) {
-    table_[behind].wait.begin(scheduling::WaitReason::kOwnQueue, now);
-  }
   flow.oldest = head.arrival;
   flow.oldest_since = head.submitted;
   new_heads_.push_back(invocation.function);

@@ -27,6 +27,11 @@ inline Processor processor_of(const scheduling::Flow& flow) {
   return flow.device_memory.count > 0 ? Processor::kGpu : Processor::kHost;
 }
 
+// The first function after this one that is in one of both; after the last comes the first. There
+// must be one.
+FunctionId first_after(FunctionId function, const scheduling::FlowSet& one,
+                       const scheduling::FlowSet& other);
+
 inline bool is_registered(const scheduling::Flows& flows, FunctionId function) {
   return function.value < flows.size() && flows[function.value].registered;
 }
@@ -118,16 +123,18 @@ class Queues {
   void note_wait_reasons(Instant now, ReasonOf reason_of) {
     for (const FunctionId function : new_heads_) {
       const InvocationSlot head = front(function);
-      if (head != kNoInvocation) table_[head].note_reason(reason_of(function), now);
+      if (head == kNoInvocation) continue;
+      table_[head].note_reason(reason_of(function), now);
+      table_.begin_waits_behind(head, now);
     }
     new_heads_.clear();
   }
-  // The same of one that has been the first of a queue for GPUs for longer: each time another one,
-  // if it is time to look at it again.
+  // The same of one that has been the first of a queue for longer: each time another one, if it is
+  // time to look at it again.
   template <typename ReasonOf>
   void look_at_a_head(Instant now, ReasonOf reason_of) {
-    if (waiting_.empty()) return;
-    looked_at_ = waiting_.after(looked_at_);
+    if (waiting_.empty() && waiting_on_host_.empty()) return;
+    looked_at_ = first_after(looked_at_, waiting_, waiting_on_host_);
     const InvocationSlot head = front(looked_at_);
     if (head == kNoInvocation || !table_[head].wait.is_time(now)) return;
     table_[head].note_reason(reason_of(looked_at_), now);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace lambent::dispatch {
 namespace {
@@ -141,8 +143,57 @@ TEST_F(QueuesTest, CountTimeBehindOneThatCameBackAsTheirOwnQueue) {
   queues_.leave(first, at(2));
   queues_.note_wait_reasons(at(2), [](FunctionId) { return WaitReason::kNoToken; });
   queues_.put_back(first, true, at(4));
+  queues_.note_wait_reasons(at(4), [](FunctionId) { return WaitReason::kNoToken; });
   EXPECT_EQ(reason(2), WaitReason::kOwnQueue);
   EXPECT_EQ(queues_[second].wait.told(at(9)), WaitReason::kOwnQueue);
+}
+
+// Two that come back at once, before one that was the first meanwhile.
+TEST_F(QueuesTest, CountTimeBehindSeveralThatCameBackAsTheirOwnQueue) {
+  const InvocationSlot first = add(1, kGpuFunction, 1);
+  const InvocationSlot second = add(2, kGpuFunction, 1);
+  add(3, kGpuFunction, 1);
+  queues_.leave(first, at(2));
+  queues_.leave(second, at(2));
+  const auto reason_of = [](FunctionId) { return WaitReason::kNoToken; };
+  queues_.note_wait_reasons(at(2), reason_of);
+  queues_.put_back(second, true, at(4));
+  queues_.put_back(first, true, at(4));
+  queues_.note_wait_reasons(at(4), reason_of);
+  EXPECT_EQ(reason(1), WaitReason::kNoToken);
+  EXPECT_EQ(reason(2), WaitReason::kOwnQueue);
+  EXPECT_EQ(reason(3), WaitReason::kOwnQueue);
+}
+
+TEST_F(QueuesTest, EndNoStretchForOneThatCameBackAndLeftAtOnce) {
+  const InvocationSlot first = add(1, kGpuFunction, 1);
+  const InvocationSlot second = add(2, kGpuFunction, 1);
+  const auto reason_of = [](FunctionId) { return WaitReason::kNoToken; };
+  queues_.leave(first, at(4));
+  queues_.note_wait_reasons(at(4), reason_of);
+  queues_.put_back(first, false, at(6));
+  queues_.leave(first, at(6));
+  queues_.remove(first);
+  queues_.note_wait_reasons(at(6), reason_of);
+  // Behind the first for three seconds, and then two and two for a token.
+  EXPECT_EQ(queues_[second].wait.told(at(8)), WaitReason::kNoToken);
+}
+
+TEST_F(QueuesTest, LookAtTheFirstOfEachQueueInTurnForGpusAndWithout) {
+  for (const FunctionId function : {kGpuFunction, kHostFunction}) add(function.value, function, 1);
+  queues_.note_wait_reasons(at(1), [](FunctionId) { return WaitReason::kNoMemory; });
+  std::vector<FunctionId> asked;
+  for (int second = 2; second <= 16; second *= 2) {
+    for (int i = 0; i < 2; ++i) {
+      queues_.look_at_a_head(at(second), [&](FunctionId function) {
+        asked.push_back(function);
+        return WaitReason::kHostBusy;
+      });
+    }
+  }
+  EXPECT_EQ(asked.size(), 8u);
+  EXPECT_EQ(std::ranges::count(asked, kHostFunction), 4);
+  EXPECT_EQ(reason(2), WaitReason::kHostBusy);
 }
 
 TEST_F(QueuesTest, KnowWhichFlowsWaitForAGpuAndHaveAVariant) {

@@ -23,6 +23,10 @@ class WaitRecord {
 
   // The present reason; of one that waits no longer, the last one.
   scheduling::WaitReason reason() const { return reason_; }
+  bool waits_for(scheduling::WaitReason reason) const {
+    return since_ != kNever && reason_ == reason;
+  }
+  bool tells_longest() const { return tells_longest_; }
   // What it waited for longest in one stretch, the present one included.
   scheduling::WaitReason longest(Instant now) const {
     return since_ != kNever && is_longest(now - since_) ? reason_ : longest_;

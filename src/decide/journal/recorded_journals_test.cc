@@ -23,7 +23,8 @@ struct Recording {
 constexpr Recording kRecordings[] = {{"mqfq-sticky", 346, 0x8b52d971d7f328d6},
                                      {"density", 353, 0x2319d0322cc4cf50},
                                      {"fcfs", 300, 0x5969ac3d5d53ab88},
-                                     {"tenants", 245, 0x338e67e29f958277}};
+                                     {"tenants", 245, 0x338e67e29f958277},
+                                     {"density-22", 404, 0xebd53216901a65e}};
 
 MemoryJournal journal_of(const Recording& recording) {
   const std::filesystem::path folder =

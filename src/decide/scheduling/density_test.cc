@@ -462,6 +462,25 @@ TEST_F(WeighingDensity, CountsTheSetUpOfWhatLeavesForAnother) {
             from_seconds(2 * static_cast<double>(Bytes::gib(1).count) / 10e9));
 }
 
+// As journals before state version 23 have it: weighs_queue without what returns.
+TEST_F(WeighingDensity, CountsASetUpOnceWhereWhatReturnsIsNotWeighed) {
+  const DensityPolicy before({}, {.adapts = true, .weighs_queue = true, .weighs_returns = false});
+  flows_[2].cold_start = RunningMean(seconds(5), 1);
+  submit(2);
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{2}), seconds(10));
+  EXPECT_EQ(before.set_up_of(view(), FunctionId{2}), seconds(5));
+  const SandboxSlot slot = warm(1);
+  fleet_->memory().begin_move_out(slot, false);
+  fleet_->memory().end_move(slot, true, Bytes(0));
+  EXPECT_EQ(before.set_up_of(view(), FunctionId{1}),
+            from_seconds(static_cast<double>(Bytes::gib(1).count) / 10e9));
+  FleetOptions options;
+  before.adapt(options);
+  EXPECT_EQ(options.spread, Spread::kOfEach);
+  policy_.adapt(options);
+  EXPECT_EQ(options.spread, Spread::kOfSeveral);
+}
+
 TEST_F(WeighingDensity, RunsBesideAnotherForWhatWaitsBehind) {
   const SandboxSlot one = warm(1);
   learn(one, warm(2), 1.8);

@@ -103,6 +103,9 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   scene.policy_options.density.grace_period = milliseconds(100 + seed * 7919 % 40'000);
   scene.policy_options.density.adapts = seed % 2 == 0;
   scene.policy_options.density.weighs_queue = seed % 4 == 0;
+  // Half of these as in state version 22.
+  scene.policy_options.density.weighs_returns = seed % 8 != 4;
+  dispatch.tells_longest_wait = seed % 8 != 4;
   scene.policy_options.fcfs_moves_off_after_run = random.below(2) == 0;
 
   // Where memory moves, sandboxes have to live to see it: more of them get through.

@@ -14,11 +14,14 @@ using dispatch::Event;
 
 // As it ships; "density" is without what it adapts.
 constexpr std::string_view kAdaptive = "density-adapts";
+// As it was in state version 22.
+constexpr std::string_view kBeforeReturns = "density-before-returns";
 
 std::vector<std::string_view> all_policies() {
   std::vector<std::string_view> all(scheduling::policy_names().begin(),
                                     scheduling::policy_names().end());
   all.push_back(kAdaptive);
+  all.push_back(kBeforeReturns);
   return all;
 }
 
@@ -26,18 +29,24 @@ class Snapshots : public testing::TestWithParam<std::string_view> {
  public:
   static std::unique_ptr<scheduling::Policy> policy() {
     scheduling::PolicyOptions options;
-    options.density.adapts = GetParam() == kAdaptive;
+    options.density.adapts = GetParam() == kAdaptive || GetParam() == kBeforeReturns;
     options.density.weighs_queue = options.density.adapts;
+    options.density.weighs_returns = GetParam() != kBeforeReturns;
     return std::move(
                scheduling::make_policy(options.density.adapts ? "density" : GetParam(), options))
         .value();
+  }
+  static RandomWorld world_of(uint64_t seed, bool with_faults) {
+    RandomWorld world = make_random_world(seed, with_faults);
+    world.options.dispatch.tells_longest_wait = GetParam() != kBeforeReturns;
+    return world;
   }
 };
 
 TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    RandomWorld world = world_of(seed, seed % 2 == 0);
     if (seed % 3 != 0) add_tenants(world, seed, seed % 3 == 1, true);
     if (seed % 4 < 2) add_instances(world, seed);
     Simulation simulation(world.options, policy(), nullptr);
@@ -68,7 +77,7 @@ TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
 }
 
 TEST_P(Snapshots, ThatAreCutShortAreRefused) {
-  RandomWorld world = make_random_world(4, true);
+  RandomWorld world = world_of(4, true);
   add_tenants(world, 4, true);
   Dispatcher original(world.options.dispatch, policy());
   std::vector<Action> actions;
