@@ -1,18 +1,12 @@
 // lambent-model-server: serves one ONNX model by the Open Inference Protocol. The program of
 // functions of kind 'model': started by the worker in a sandbox, asked over the sandbox's loopback.
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -20,7 +14,6 @@
 #include <vector>
 
 #include "bin/zygote_program.h"
-#include "core/base/fd.h"
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
 #include "edge/inference/batch.h"
@@ -102,27 +95,7 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
   return {};
 }
 
-// Whether it holds an operator that draws random numbers, or is too large to be searched for one.
-bool may_draw(const std::string& model) {
-  constexpr size_t kMostSearched = 64 << 20;
-  const OwnedFd file(open(model.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (!file.valid() || fstat(file.get(), &status) != 0 || status.st_size <= 0) return false;
-  const size_t size = static_cast<size_t>(status.st_size);
-  if (size > kMostSearched) return true;
-  void* const bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (bytes == MAP_FAILED) return true;
-  const bool found = std::ranges::any_of(
-      std::array<std::string_view, 5>{"Random", "Multinomial", "Bernoulli", "Dropout", "Sampling"},
-      [&](std::string_view name) {
-        return memmem(bytes, size, name.data(), name.size()) != nullptr;
-      });
-  munmap(bytes, size);
-  return found;
-}
-
-// `forked`: from a process that has the library.
-int run(int count, const char* const* words, bool forked) {
+int run(int count, const char* const* words) {
   CLI::App app("Serves one ONNX model by the Open Inference Protocol (v2) on 127.0.0.1.");
   onnx::OnnxOptions options;
   options.library = library_of_packages();
@@ -155,12 +128,6 @@ int run(int count, const char* const* words, bool forked) {
   app.add_option("--name", name, "What the model is called (default: $K_SERVICE)");
   app.add_option("--port", port, "Where it listens (default: $PORT)");
   CLI11_PARSE(app, count, words);
-  // The library's generator has the seed that it got when the library was loaded, as in all forks.
-  if (forked && may_draw(options.model)) {
-    execv(words[0], const_cast<char* const*>(words));
-    std::cerr << "lambent-model-server: cannot be executed again: " << strerror(errno) << std::endl;
-    return 1;
-  }
   // A reader of its output that goes away is no reason to end.
   signal(SIGPIPE, SIG_IGN);
   batches.most_wait = from_seconds(batch_wait_ms / 1e3);
@@ -181,8 +148,7 @@ int run_as_zygote() {
   if (!words) return 0;
   std::vector<const char*> pointers;
   for (const std::string& word : *words) pointers.push_back(word.c_str());
-  pointers.push_back(nullptr);
-  return run(static_cast<int>(words->size()), pointers.data(), true);
+  return run(static_cast<int>(pointers.size()), pointers.data());
 }
 
 }  // namespace
@@ -191,5 +157,5 @@ int main(int count, char** words) {
   // It would be collected in a thread of its own, and sent where a function's network lets it.
   setenv("ORT_DISABLE_TELEMETRY", "1", 0);
   if (count == 2 && std::string_view(words[1]) == kZygoteFlag) return run_as_zygote();
-  return run(count, words, false);
+  return run(count, words);
 }

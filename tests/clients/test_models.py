@@ -90,7 +90,8 @@ class ModelsTest(ModelWorkerTest):
         self.assertIn("model scores: x FP32[-1,4]", self.worker.request("GET", log + end).body.decode())
 
     def test_models_that_draw_random_numbers_draw_others_at_every_start(self):
-        node = field(1, field(1, "x") + field(2, "y") + field(4, "RandomUniformLike"))
+        node = field(1, field(2, "r") + field(4, "RandomUniform") + field(5, field(1, "shape") + field(8, 8) + field(20, 7)))
+        node += field(1, field(1, "x") + field(1, "r") + field(2, "y") + field(4, "Add"))
         graph = node + field(2, "draws") + field(11, value_info("x", ["n"])) + field(12, value_info("y", ["n"]))
         deploy_model(self.worker, self.folder / "draws.onnx", field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16)))
         self.worker.wait_for(lambda: '"zygote_ready"' in self.worker.log() or '"zygote_failed"' in self.worker.log(), what="a zygote")

@@ -94,7 +94,6 @@ TEST_F(ModelVersionsTest, WhatCannotBeLoadedIsNotPublished) {
 
 TEST_F(ModelVersionsTest, WhatTheServerSaidOfAModelThatItCannotLoadIsTold) {
   write("scores.onnx", "one");
-  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
   transport.answer(response(201, R"({"action":"created","configuration":{}})"));
   transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
   constexpr const char* kNext = "x-lambent-next-offset";
