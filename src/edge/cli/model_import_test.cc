@@ -48,6 +48,7 @@ class ModelImport : public Verbs {
   void answer_deployment() {
     transport.answer(response(201, R"({"action":"created","configuration":{}})"));
     transport.answer(response(200, R"({"aliases":[]})"));
+    transport.answer(response(404, ""));  // no log yet
     transport.answer(response(200, R"({"inputs":[{"name":"x","datatype":"FP32","shape":[2,4]}],
                                        "outputs":[]})"));
   }
@@ -75,7 +76,7 @@ TEST_F(ModelImport, AFileBecomesAKernelFunctionAndTellsWhatItTakes) {
   EXPECT_EQ(asked.model, (folder / "net.onnx").string());
   EXPECT_EQ(sent_settings()["FunctionName"], "net");
   EXPECT_EQ(sent_settings()["Tags"]["lambent:kind"], "kernel");
-  EXPECT_EQ(transport.requests.at(2).target, "/v2/models/net");
+  EXPECT_EQ(transport.requests.at(3).target, "/v2/models/net");
   EXPECT_THAT(out.str(), HasSubstr("x FP32[2,4] ->"));
 }
 
