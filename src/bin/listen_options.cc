@@ -118,8 +118,8 @@ ListenFlags::ListenFlags(CLI::App& app)
       ->capture_default_str();
   app.add_option(
          "--request-body-timeout", body_timeout_s_,
-         "seconds for a body that the worker keeps (an event, or what comes before a model's "
-         "name), and one more for each 64 KiB that came; later it is answered 408")
+         "seconds for a body that the worker keeps, such as an event, and one more for each 64 KiB "
+         "that came; later it is answered 408")
       ->check(bin::within(1.0, 86400.0))
       ->capture_default_str();
   app.add_flag("--insecure-open-to-network", open_to_network_,

@@ -34,7 +34,7 @@ printf 'root:x:0:0:root:/root:/bin/bash\n' >"$root/etc/passwd"
 for name in null zero full random urandom; do : >"$root/dev/$name"; done
 # The rest of the C library, which every system has.
 for library in libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libgcc_s.so.1; do
-  path="$(ldconfig -p | awk -v name="$library" '$1 == name {print $NF; exit}')"
+  path="$(ldconfig -p | awk -v name="$library" '$1 == name && !seen++ {print $NF}')"
   [ -z "$path" ] || { mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; }
 done
 "$script" --pack "$folder/pack.tar.gz"

@@ -130,8 +130,9 @@ LIMITS = {
     "HTTP": {
         "kHttpConnections": "connections to a worker",
         "kHttpHeaders": "headers of a request",
-        "kHttpHeaderTimeout": "time for the headers of a request",
-        "kHttpBodyTimeout": "time without a byte of a request's body",
+        "kHttpHeaderTimeout": "time for the headers of a request (`--request-head-timeout`)",
+        "kHttpBodyTimeout": "time for a body that the worker keeps (`--request-body-timeout`), and without a byte of one that it passes on",
+        "kHttpBodyRate": "of a body that is kept, for each second beyond that time",
         "kHttpIdleTimeout": "time that an idle connection is kept",
         "kRelayedRequests": "requests to HTTP functions at one time",
         "kRelayedHead": "headers of an HTTP function's answer",
