@@ -47,7 +47,6 @@ refused_header() {  # HEADER MESSAGE
   expect 13 "$2 is not supported in host kernels" "$program" build header.cu -o header
 }
 refused_header cuda/atomic cuda::atomic
-refused_header mma.h nvcuda::wmma
 unsupported structure '__shfl_sync(~0u, int4{}, 0);' "warp operations take values of at most 8 bytes"
 unsupported half_maximum 'atomicMax((float*)p, 1.0f);' "atomicMax is for integers"
 unsupported texture '*p = texCubemapGrad<int>(0, 0, 0, 0, 0, 0);' "texCubemapGrad is not supported in host kernels"

@@ -60,7 +60,8 @@ def flags_of(words):
 def wrong_with(command):
     """Why a command cannot be meant, or None."""
     words = words_of(command)
-    program, rest = words[0], words[1:]
+    # A program of an archive that was unpacked is ours, too.
+    program, rest = re.sub(r"^lambent-[\d.]+-linux-x86_64/bin/", "", words[0]), words[1:]
     if program == "lambent":
         return wrong_with_lambent(rest)
     if program == "lambent-bundle":

@@ -73,10 +73,16 @@ class LogsOfACluster(unittest.TestCase):
         self.fail("the policy `random` is none")
 
     def lines(self, node, path=f"{LOG}?format=ndjson"):
-        """(what is said of the answer, the lines) of one read that has all."""
-        reply = self.cluster[node].request("GET", path)
-        objects = [json.loads(line) for line in reply.body.decode().splitlines()]
-        return objects[0], objects[1:]
+        """(what is said of the first answer, the lines) until there are no more: an answer ends where another node's offsets make a step."""
+        about, lines, place = None, [], None
+        while True:
+            reply = self.cluster[node].request("GET", path if place is None else f"{LOG}?format=ndjson&offset={place}")
+            objects = [json.loads(line) for line in reply.body.decode().splitlines()]
+            about = about or objects[0]
+            lines += objects[1:]
+            if place == reply.headers["x-lambent-next-offset"]:
+                return about, lines
+            place = reply.headers["x-lambent-next-offset"]
 
     @staticmethod
     def said(lines):

@@ -51,6 +51,7 @@ struct Source {
   std::vector<LogLine> lines;
   size_t next = 0;
   bool is_whole = true;  // the node gave all that it has
+  bool follows = false;  // the one before, of the same node
   uint64_t offset = 0;
   Duration at{};  // of the next line, or of one before if that was later
 
@@ -111,9 +112,15 @@ void look_at_next(Source& source) {
 }
 
 // Whose line comes next; null: none may.
+// Whether the node's part before this one has lines that come first.
+bool is_behind(const std::vector<Source>& sources, const Source& source) {
+  return source.follows && !sources[source.part - 1].is_done();
+}
+
 Source* first_of(std::vector<Source>& sources, const std::vector<LogPart>& parts, Duration settle) {
   Source* first = nullptr;
   for (Source& source : sources) {
+    if (is_behind(sources, source)) continue;
     const LogPart& part = parts[source.part];
     if (source.is_done()) {
       // What it did not give may come next.
@@ -204,6 +211,7 @@ MergedLog merge_logs(std::vector<LogPart> parts, NodeCursor from, const LogMerge
     bound_lines(part.chunk, kLogLines);
     Source& source = sources.emplace_back(Source{index, lines_of(part.chunk)});
     source.is_whole = !part.chunk.has_more();
+    source.follows = index > 0 && merged.parts[index - 1].node == part.node;
     source.offset = part.chunk.first_offset();
     const bool is_later = source.offset > part.asked && !part.chunk.is_after_step;
     const bool is_gone = is_later || part.asked > part.chunk.end;
@@ -229,7 +237,7 @@ MergedLog merge_logs(std::vector<LogPart> parts, NodeCursor from, const LogMerge
   for (const Source& source : sources) {
     const LogPart& part = merged.parts[source.part];
     merged.has_more = merged.has_more || !source.is_done() || !source.is_whole;
-    if (part.is_known) merged.next.set(part.node, source.offset);
+    if (part.is_known && !is_behind(sources, source)) merged.next.set(part.node, source.offset);
   }
   return merged;
 }

@@ -48,6 +48,27 @@ TEST(LogMergeTest, ANodesLinesStayInItsOrderAlsoWhereItsClockWasSetBack) {
   EXPECT_EQ(text_of(merged), "a1 b5 a9 a2 a10 b11 ");
 }
 
+TEST(LogMergeTest, WhatLiesBehindAStepComesAfterWhatLiesBefore) {
+  LogPart before = part_of("a", {1, 9});
+  LogPart behind = part_of("a", {4, 10});
+  behind.asked = before.chunk.next_offset;
+  behind.chunk.is_after_step = true;
+  for (LogMark& mark : behind.chunk.marks) mark.offset += 1'000;
+  behind.chunk.next_offset += 1'000;
+  behind.chunk.end = behind.chunk.next_offset;
+  const auto merged = merged_of({before, behind, part_of("b", {5, 11})});
+  EXPECT_EQ(text_of(merged), "a1 b5 a9 a4 a10 b11 ");
+  EXPECT_EQ(merged.next.text(), "a:1007,b:7");
+  EXPECT_FALSE(merged.has_more);
+  EXPECT_FALSE(merged.older_is_gone);
+  // As long as not all before it is told the place lies there.
+  before.now = behind.now = seconds(5);
+  const auto first = merged_of({std::move(before), std::move(behind)}, seconds(3));
+  EXPECT_EQ(text_of(first), "a1 ");
+  EXPECT_EQ(first.next.text(), "a:3");
+  EXPECT_TRUE(first.has_more);
+}
+
 TEST(LogMergeTest, LinesWithoutTimesComeFirst) {
   LogPart old = part_of("a", {});
   old.chunk = {"a\na\n", 4, {}, 4};

@@ -38,10 +38,11 @@ void finish(Gathering& gathering, bool is_alone) {
   if (!is_known && !may_be_known) return gathering.done(none_has_it(gathering));
   LogReader::Answer answer;
   answer.is_alone = is_alone;
-  std::sort(gathering.parts.begin(), gathering.parts.end(),
-            [](const LogPart& a, const LogPart& b) { return a.node < b.node; });
+  std::stable_sort(gathering.parts.begin(), gathering.parts.end(),
+                   [](const LogPart& a, const LogPart& b) { return a.node < b.node; });
   for (const LogPart& part : gathering.parts) {
-    if (part.chunk.end > 0) answer.nodes.push_back(part.node);
+    const bool is_named = !answer.nodes.empty() && answer.nodes.back() == part.node;
+    if (part.chunk.end > 0 && !is_named) answer.nodes.push_back(part.node);
   }
   answer.silent = std::move(gathering.silent);
   std::sort(answer.silent.begin(), answer.silent.end());
@@ -80,14 +81,29 @@ bool LogReader::asks_others(const Question& question) const {
   return !question.only_here && others_.are_there();
 }
 
-LogPart LogReader::own_part(const Question& question, size_t most) const {
+LogPart LogReader::own_part(const FunctionName& function, uint64_t offset, size_t most) const {
   LogPart part{
       .node = others_.self(), .is_known = true, .chunk = {}, .now = loop_.clock().wall_now()};
-  part.asked = question.from.offset_at(part.node);
-  auto chunk = service_.read_log(question.function, part.asked, most);
+  part.asked = offset;
+  auto chunk = service_.read_log(function, offset, most);
   part.is_known = chunk.ok();
   if (chunk.ok()) part.chunk = *std::move(chunk);
   return part;
+}
+
+// A chunk ends where text is missing: what comes behind it is a part more.
+std::vector<LogPart> LogReader::own_parts(const Question& question, size_t most) const {
+  std::vector<LogPart> parts;
+  uint64_t offset = question.from.offset_at(others_.self());
+  for (;;) {
+    LogPart& part = parts.emplace_back(own_part(question.function, offset, most));
+    LogChunk& chunk = part.chunk;
+    most -= std::min(most, chunk.text.size());
+    const bool goes_on = chunk.has_more() && chunk.next_offset > offset && most >= kLeastPart;
+    if (!goes_on) return parts;
+    offset = chunk.next_offset;
+    chunk.end = offset;
+  }
 }
 
 void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> done) {
@@ -98,12 +114,12 @@ void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> 
   const Question& question = gathering->question;
   gathering->done = std::move(done);
   if (!asks_others(question)) {
-    gathering->parts.push_back(own_part(question, kLogChunk));
+    gathering->parts = own_parts(question, kLogChunk);
     return finish(*gathering, true);
   }
   const auto peers = others_.nodes->peers();
   const size_t most = std::max(kLeastPart, kLogChunk / (peers.size() + 1));
-  gathering->parts.push_back(own_part(question, most));
+  gathering->parts = own_parts(question, most);
   const auto one_less = [gathering] {
     if (--gathering->left == 0) finish(*gathering, false);
   };

@@ -41,7 +41,8 @@ class LogReader {
   bool asks_others(const Question& question) const;
 
  private:
-  LogPart own_part(const Question& question, size_t most) const;
+  LogPart own_part(const FunctionName& function, uint64_t offset, size_t most) const;
+  std::vector<LogPart> own_parts(const Question& question, size_t most) const;
 
   InvocationService& service_;
   loop::EventLoop& loop_;
