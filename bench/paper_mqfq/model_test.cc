@@ -135,7 +135,7 @@ TEST(UnseenFamilies, AreTheSameForTheSameSeedAndHaveArrivalsInOrder) {
 }
 
 // Where clients give up, they call again until they are served, and their latency is since their
-// first call: two calls of 5 s on one token, of which the second gives up after 1.3 s.
+// first call: two calls of 5 s on one token, of which the second gives up after 1.4 s.
 TEST(UnseenFamilies, ClientsThatGiveUpCallAgainUntilTheyAreServed) {
   UnseenWorkload workload;
   workload.base.entries = {catalogue().front()};
@@ -147,20 +147,22 @@ TEST(UnseenFamilies, ClientsThatGiveUpCallAgainUntilTheyAreServed) {
   const UnseenSite site{.site = {.tokens = 1}};
   const double first_s = run_unseen(workload, system_named("fcfs-pool"), site).mean_s;
   ASSERT_GT(first_s, 5.4);
-  ASSERT_LT(first_s, 5.6);
+  ASSERT_LT(first_s, 5.8);
   workload.base.arrivals.push_back({from_seconds(1), 0});
   const UnseenFigures waits = run_unseen(workload, system_named("fcfs-pool"), site);
-  workload.gives_up_after_s = 1.3;
+  workload.gives_up_after_s = 1.4;
   const UnseenFigures again = run_unseen(workload, system_named("fcfs-pool"), site);
   for (const UnseenFigures& figures : {waits, again}) {
     EXPECT_EQ(figures.invocations, 2u);
     EXPECT_EQ(figures.failed, 0u);
   }
   EXPECT_EQ(waits.given_up, 0u);
-  EXPECT_NEAR(waits.mean_s, (first_s + first_s + 5 - 1) / 2, 1e-6);
-  // It calls at 1, 3.3 and 5.6 s, when the first is done, and is served at once.
+  // Beside these a call has some milliseconds of its own.
+  constexpr double kOwn = 0.02;
+  EXPECT_NEAR(waits.mean_s, (first_s + first_s + 5 - 1) / 2, kOwn);
+  // It calls at 1, 3.4 and 5.8 s, when the first is done, and is served at once.
   EXPECT_EQ(again.given_up, 2u);
-  EXPECT_NEAR(again.mean_s, (first_s + 5.6 + 5 - 1) / 2, 1e-6);
+  EXPECT_NEAR(again.mean_s, (first_s + 5.8 + 5 - 1) / 2, kOwn);
 }
 
 TEST(UnseenFamilies, LengthsThatFollowEachOtherAreAlike) {

@@ -134,7 +134,7 @@ class AsyncRetriesTest(unittest.TestCase):
             version, = catalog.execute("SELECT max(version) FROM schema_version").fetchone()
             catalog.execute("INSERT INTO schema_version VALUES (?)", (version + 1,))
             catalog.commit()
-        with self.assertRaisesRegex(AssertionError, "upgrade it"):
+        with self.assertRaisesRegex(AssertionError, "made by a newer Lambent.*restore a backup"):
             self.worker.start()
 
 

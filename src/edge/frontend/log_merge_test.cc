@@ -62,7 +62,7 @@ TEST(LogMergeTest, WhatLiesBehindAStepComesAfterWhatLiesBefore) {
   EXPECT_FALSE(merged.has_more);
   EXPECT_FALSE(merged.older_is_gone);
   // As long as not all before it is told the place lies there.
-  before.now = behind.now = seconds(5);
+  before.now = behind.now = seconds(10);
   const auto first = merged_of({std::move(before), std::move(behind)}, seconds(3));
   EXPECT_EQ(text_of(first), "a1 ");
   EXPECT_EQ(first.next.text(), "a:3");

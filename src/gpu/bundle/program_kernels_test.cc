@@ -41,7 +41,9 @@ TEST(ProgramKernels, LibrariesOfKernelsNeedNvcc) {
 // A toolkit whose nvcc makes the same of every file.
 Program program_with_nvcc(const std::string& source, const std::string& nvcc) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / "with_nvcc";
+  // Of its own: tests run beside each other.
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder = fs::path(testing::TempDir()) / ("with_nvcc_" + test);
   fs::remove_all(folder);
   fs::create_directories(folder / "toolkit/bin");
   fs::create_directories(folder / "toolkit/include");
