@@ -51,11 +51,12 @@ struct Source {
   std::vector<LogLine> lines;
   size_t next = 0;
   bool is_whole = true;  // the node gave all that it has
-  bool follows = false;  // the one before, of the same node
+  bool follows = false;  // it is of the same node as the one before, and comes after it
   uint64_t offset = 0;
   Duration at{};  // of the next line, or of one before if that was later
 
   bool is_done() const { return next == lines.size(); }
+  bool is_over() const { return is_done() && is_whole; }
 };
 
 // A line that goes on in what the node did not give stays there, so that it is not cut.
@@ -112,9 +113,12 @@ void look_at_next(Source& source) {
 }
 
 // Whose line comes next; null: none may.
-// Whether the node's part before this one has lines that come first.
+// Whether the node's parts before this one have lines that come first, here or in the next answer.
 bool is_behind(const std::vector<Source>& sources, const Source& source) {
-  return source.follows && !sources[source.part - 1].is_done();
+  for (size_t at = source.part; sources[at].follows; --at) {
+    if (!sources[at - 1].is_over()) return true;
+  }
+  return false;
 }
 
 Source* first_of(std::vector<Source>& sources, const std::vector<LogPart>& parts, Duration settle) {

@@ -69,6 +69,18 @@ TEST(LogMergeTest, WhatLiesBehindAStepComesAfterWhatLiesBefore) {
   EXPECT_TRUE(first.has_more);
 }
 
+TEST(LogMergeTest, WhatIsTooMuchBeforeAStepIsNotPassedOver) {
+  LogPart before = part_of("a", std::vector<int>(kLogLines + 2, 1));
+  LogPart behind = part_of("a", {4});
+  behind.chunk.next_offset += 1'000'000;
+  behind.chunk.end = behind.chunk.next_offset;
+  const auto merged =
+      merged_of({std::move(before), LogPart{.node = "a", .is_known = true}, behind});
+  EXPECT_EQ(merged.lines.size(), kLogLines);
+  EXPECT_EQ(merged.next.offset_at("a"), kLogLines * std::string("a1\n").size());
+  EXPECT_TRUE(merged.has_more);
+}
+
 TEST(LogMergeTest, LinesWithoutTimesComeFirst) {
   LogPart old = part_of("a", {});
   old.chunk = {"a\na\n", 4, {}, 4};
