@@ -222,14 +222,16 @@ std::string parameter_name(const std::string& name) {
   return found == kShort.end() ? present_name(name) : found->second;
 }
 
-void scale_time(double time_scale, SchedulerSettings& settings) {
+void scale_time(double time_scale, std::string_view policy, SchedulerSettings& settings) {
+  auto& uniform_cost = settings.policy.mqfq.uniform_cost;
+  if (policy == "mqfq-uniform" && !uniform_cost) uniform_cost = scheduling::kUniformCost;
   const auto scale = [time_scale](Duration& duration) {
     duration = from_seconds(to_seconds(duration) / time_scale);
   };
   scale(settings.policy.mqfq.over_run);
   scale(settings.policy.mqfq.longest_anticipation);
   if (settings.policy.mqfq.first_estimate) scale(*settings.policy.mqfq.first_estimate);
-  if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
+  if (uniform_cost) scale(*uniform_cost);
   scale(settings.dispatch.fleet.guesses.gap);
   scale(settings.dispatch.fleet.guesses.cold_start);
   scale(settings.dispatch.fleet.foresight.window);

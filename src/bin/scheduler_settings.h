@@ -32,8 +32,8 @@ Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSett
 // name stays as it is.
 std::string parameter_name(const std::string& name);
 
-// Divides the scheduler's own durations by the emulated GPU's time scale, so that they mean
-// modelled seconds.
-void scale_time(double time_scale, SchedulerSettings& settings);
+// Divides the scheduler's own durations, and those that `policy` has by itself, by the emulated
+// GPU's time scale, so that they mean modelled seconds.
+void scale_time(double time_scale, std::string_view policy, SchedulerSettings& settings);
 
 }  // namespace lambent

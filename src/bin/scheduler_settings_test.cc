@@ -77,8 +77,12 @@ TEST(SchedulerSettings, KnowTheNamesOfThePapers) {
 TEST(SchedulerSettings, TimeScaleDividesTheSchedulersOwnTimes) {
   SchedulerSettings settings = default_settings();
   const Duration over_run = settings.policy.mqfq.over_run;
-  scale_time(20, settings);
+  scale_time(20, "mqfq-sticky", settings);
   EXPECT_EQ(settings.policy.mqfq.over_run, over_run / 20);
+  EXPECT_FALSE(settings.policy.mqfq.uniform_cost);
+  // What one policy has by itself, too.
+  scale_time(4, "mqfq-uniform", settings);
+  EXPECT_EQ(settings.policy.mqfq.uniform_cost, milliseconds(250));
 }
 
 }  // namespace

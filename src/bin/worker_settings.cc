@@ -149,7 +149,7 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
   options.queue_wait = kQueueWait;
   options.max_queue_time = *queue_time_from(config.max_queue_time);
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
-  if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
+  if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, config.policy, settings);
   return settings;
 }
 

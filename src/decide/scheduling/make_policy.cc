@@ -20,7 +20,7 @@ std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& o
   if (name == "mqfq-sticky") return std::make_unique<MqfqStickyPolicy>(options.mqfq);
   if (name == "mqfq-uniform") {
     MqfqOptions uniform = options.mqfq;
-    if (!uniform.uniform_cost) uniform.uniform_cost = seconds(1);
+    if (!uniform.uniform_cost) uniform.uniform_cost = kUniformCost;
     return std::make_unique<MqfqStickyPolicy>(uniform);
   }
   if (name == "fcfs" || name == "fcfs-naive") {

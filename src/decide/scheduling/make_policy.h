@@ -29,7 +29,10 @@ void archive(StateArchive& archive, PolicyOptions& options);
 // What runs by default (decision 0018).
 constexpr std::string_view kDefaultPolicy = "density";
 
-// "density", "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs",
+// What mqfq-uniform charges each invocation unless the options say otherwise.
+constexpr Duration kUniformCost = seconds(1);
+
+// "density", "mqfq-sticky", "mqfq-uniform" (each invocation is charged kUniformCost), "fcfs",
 // "fcfs-naive", "batch", "cfs-affinity", "exclusive".
 std::span<const std::string_view> policy_names();
 
