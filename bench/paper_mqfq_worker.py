@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from fidelity import KEEP_ALIVE_S, LONGEST_WAIT_S, calibrate
+from fidelity import KEEP_ALIVE_S, LONGEST_WAIT_S, MEMORY_SCALE, calibrate
 from replay import ONE_AT_A_TIME, PRESET, run_replay, shared
 from worker_under_test import PROGRAMS, Worker, machine
 
@@ -76,7 +76,7 @@ def points(quick):
 
 def measured(trace, pool, flags, functions, scale):
     """The worker's figures, or None and why."""
-    with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--pool", str(pool), "--concurrency", str(CONCURRENCY),
+    with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", str(MEMORY_SCALE), "--pool", str(pool), "--concurrency", str(CONCURRENCY),
                 "--drain", "1", "--set", "queue_wait_s=1000000", "--max-queue-time", "0", *flags) as node:
         figures, note = run_replay(node, trace, "measured", scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
                                    seed=SEED, load=LOAD, more=functions)
