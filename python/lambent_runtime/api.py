@@ -9,6 +9,7 @@ PREFIX = "/2018-06-01/runtime/"
 MOST_HEADER_BYTES = 64 * 1024
 READ_BYTES = 16 * 1024  # at a time, where it is not known how many come: what most events need
 COPIED_BYTES = 64 * 1024
+ASKS_FOR_NEXT = "Lambent-Runtime-Next: wait\r\n"
 MOST_TYPE_LETTERS = 256  # of an error's type in a header
 
 
@@ -49,19 +50,49 @@ class RuntimeApi:
         self._socket = None
         self._received = b""
         self._largest = COPIED_BYTES  # body that came, or of which the heap is not told
+        self._asked = False  # the last answer asked for the next invocation too, and no reply was read
 
     def next(self):
         """(headers with lower-case names, body) of the next invocation; waits for it."""
+        if self._asked:
+            status, headers, body = self._reply_to_answer()
+            if status == 200:
+                return headers, body
         status, headers, body = self._exchange("GET", "invocation/next", None, "", b"")
         if status != 200 or "lambda-runtime-aws-request-id" not in headers:
             raise (Refused if status == 403 else ApiError)("the Runtime API answered %d to next" % status)
         return headers, body
 
-    def respond(self, request_id, content_type, body):
-        """The status that the Runtime API answered, and its message."""
+    def respond(self, request_id, content_type, body, asks=False):
+        """The status that the Runtime API answered, and its message.
+
+        With `asks` the answer asks for the next invocation too. Nothing is returned: next() waits for the reply, and writes a refusal to
+        standard error.
+        """
         path = "invocation/%s/response" % request_id
-        status, _, answer = self._exchange("POST", path, content_type, "", body)
+        return self._answer(path, content_type, "", body, asks)
+
+    def _answer(self, path, content_type, extra, body, asks):
+        if asks:
+            extra += ASKS_FOR_NEXT
+        self._request("POST", path, content_type, extra, body)
+        if asks:
+            self._asked = True
+            return None
+        status, _, answer = self._read_response()
         return status, answer
+
+    def _reply_to_answer(self):
+        """The status is 200 if it is an invocation. Of a worker that does not know the question it is 202."""
+        self._asked = False
+        status, headers, body = self._read_response()
+        if status >= 300:
+            import sys
+
+            sys.stderr.write("lambent_runtime: an answer was refused with %d: %s\n" % (status, body[:500].decode("utf-8", "replace")))
+        elif "lambda-runtime-aws-request-id" not in headers:
+            status = 202
+        return status, headers, body
 
     def start_stream(self, request_id, content_type):
         """Begins an answer in pieces; whether they are wanted, as with send_piece()."""
@@ -115,12 +146,11 @@ class RuntimeApi:
             return False
         return True
 
-    def fail(self, request_id, error_type, body):
+    def fail(self, request_id, error_type, body, asks=False):
+        """As respond(), of an error; without `request_id` of the start."""
         path = "invocation/%s/error" % request_id if request_id else "init/error"
         extra = "Lambda-Runtime-Function-Error-Type: %s\r\n" % _in_header(error_type)
-        content_type = "application/vnd.aws.lambda.error+json"
-        status, _, answer = self._exchange("POST", path, content_type, extra, body)
-        return status, answer
+        return self._answer(path, "application/vnd.aws.lambda.error+json", extra, body, asks)
 
     def deadline(self, request_id):
         """(milliseconds since the epoch, whether it may still move) of an invocation that is being run. Ends the connection."""
@@ -150,6 +180,10 @@ class RuntimeApi:
         self._received = b""
 
     def _exchange(self, method, path, content_type, extra, body):
+        self._request(method, path, content_type, extra, body)
+        return self._read_response()
+
+    def _request(self, method, path, content_type, extra, body):
         if self._socket is None:
             self._connect()
         target = path if path.startswith("/") else PREFIX + path
@@ -157,7 +191,6 @@ class RuntimeApi:
         if content_type is not None:
             head += "Content-Type: %s\r\n%sContent-Length: %d\r\n" % (content_type, extra, len(body))
         self._send(head.encode("latin-1") + b"\r\n", body)
-        return self._read_response()
 
     def _send(self, head, body):
         # The other side sees a small request at once; a large body is not copied to stand behind its head.

@@ -111,6 +111,7 @@ def _serve_one(api, handler, taken=None):
     """Of several at once `taken` is called with its headers; else the process knows it as the only one."""
     headers, body = api.next()
     request_id = headers["lambda-runtime-aws-request-id"]
+    asks = taken is None  # of several a thread looks first whether it still has a place
     if taken is not None:
         taken(headers)
     else:
@@ -124,16 +125,16 @@ def _serve_one(api, handler, taken=None):
 
             answer = wait(answer)
     except Unparsed as error:
-        return _fail(api, request_id, "Runtime.UnmarshalError", str(error), [])
+        return _fail(api, request_id, "Runtime.UnmarshalError", str(error), [], asks=asks)
     except BaseException as error:
         if ends_process(error):
             raise
         return _fail(api, request_id, type(error).__name__, words_of(error), trace_of(error),
-                     _exception_of(error))
+                     _exception_of(error), asks)
     # Types are asked: an answer may have a __getattr__ of its own, such as that of a dict whose keys are attributes.
     if hasattr(type(answer), "gi_frame") or hasattr(type(answer), "ag_frame"):
         return _stream(api, request_id, answer)
-    _respond(api, request_id, answer)
+    _respond(api, request_id, answer, asks)
 
 
 def _stream(api, request_id, answer):
@@ -153,17 +154,20 @@ def _stream(api, request_id, answer):
                          (request_id, refusal[0], refusal[1][:500].decode("utf-8", "replace")))
 
 
-def _respond(api, request_id, answer):
+def _respond(api, request_id, answer, asks=False):
     try:
         content_type, payload = encode(answer)
     except Exception as error:  # of the answer's own methods, too
         message = "Unable to marshal response: %s" % words_of(error)
-        return _fail(api, request_id, "Runtime.MarshalError", message, [])
+        return _fail(api, request_id, "Runtime.MarshalError", message, [], asks=asks)
     if len(payload) > MOST_SENT_BYTES:
         # The Runtime API would not read as far as to know whose it is.
         message = "Exceeded maximum allowed payload size: the answer has %d bytes" % len(payload)
-        return _fail(api, request_id, "Function.ResponseSizeTooLarge", message, [])
-    status, text = api.respond(request_id, content_type, payload)
+        return _fail(api, request_id, "Function.ResponseSizeTooLarge", message, [], asks=asks)
+    reply = api.respond(request_id, content_type, payload, asks)
+    if reply is None:
+        return
+    status, text = reply
     if status >= 300:
         sys.stderr.write("lambent_runtime: response of %s refused with %d: %s\n" %
                          (request_id, status, text[:500].decode("utf-8", "replace")))
@@ -216,9 +220,9 @@ def _plain(value):
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
-def _fail(api, request_id, error_type, message, trace, exception=None):
+def _fail(api, request_id, error_type, message, trace, exception=None, asks=False):
     _report(error_type, message, trace)
-    api.fail(request_id, error_type, _error_body(error_type, message, trace, exception))
+    api.fail(request_id, error_type, _error_body(error_type, message, trace, exception), asks)
 
 
 def _exception_of(error):

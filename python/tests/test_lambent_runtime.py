@@ -15,8 +15,10 @@ PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class FakeRuntimeApi:
     """Answers `next` with the given invocations in turn, then closes; keeps what was posted."""
 
-    def __init__(self, invocations, chunked=False, refuse_after=None):
+    def __init__(self, invocations, chunked=False, refuse_after=None, joined=False):
         self.invocations, self.chunked, self.refuse_after = list(invocations), chunked, refuse_after
+        self.joined = joined  # an answer that asks for the next invocation gets it
+        self.asked = 0  # exchanges that asked for nothing else
         self.posts = []  # (path, headers, body)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -50,9 +52,15 @@ class FakeRuntimeApi:
                     body = stream.read(int(headers.get("content-length", 0)))
                 if method == "POST":
                     self.posts.append((path, headers, body))
+                    if self.joined and headers.get("lambent-runtime-next") == "wait":
+                        if not self.invocations:
+                            return
+                        connection.sendall(self._next())
+                        continue
                     connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
                 elif self.invocations:
-                    connection.sendall(self._invocation(*self.invocations.pop(0)))
+                    self.asked += 1
+                    connection.sendall(self._next())
                 else:
                     return
 
@@ -72,6 +80,13 @@ class FakeRuntimeApi:
             headers[name.lower()] = value
         return chunks
 
+    def _next(self):
+        """The next invocation; one that is a status instead refuses the answer before."""
+        invocation = self.invocations.pop(0)
+        if isinstance(invocation, int):
+            return b"HTTP/1.1 %d Refused\r\nContent-Length: 3\r\n\r\nbad" % invocation
+        return self._invocation(*invocation)
+
     def _invocation(self, content_type, body):
         head = ("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nLambda-Runtime-Aws-Request-Id: id-%d\r\n"
                 "Lambda-Runtime-Deadline-Ms: 99999999999999\r\n"
@@ -84,12 +99,12 @@ class FakeRuntimeApi:
 
 
 class RuntimeTest(unittest.TestCase):
-    def serve(self, source, invocations, handler="app.handler", chunked=False, runtime="python3"):
+    def serve(self, source, invocations, handler="app.handler", chunked=False, runtime="python3", joined=False):
         """Runs a handler with this source over these invocations; (posts, exit code, output)."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "app.py"), "w", encoding="utf-8") as file:
                 file.write(source)
-            api = FakeRuntimeApi(invocations, chunked)
+            api = self.api = FakeRuntimeApi(invocations, chunked, joined=joined)
             environment = dict(os.environ, AWS_LAMBDA_RUNTIME_API=api.address, PYTHONPATH=PYTHON,
                                LAMBDA_TASK_ROOT=folder, AWS_LAMBDA_FUNCTION_NAME="f", AWS_EXECUTION_ENV="AWS_Lambda_" + runtime)
             run = subprocess.run([sys.executable, "-m", "lambent_runtime", handler], cwd=folder,
@@ -203,6 +218,19 @@ class RuntimeTest(unittest.TestCase):
             [("application/json", b"1"), ("", b"2"), ("application/json", b"")])
         self.assertEqual([json.loads(body) for _, _, body in posts], [[1, 1], [2, 2], [3, None]])
         self.assertEqual(code, 24)
+
+    def test_an_answer_brings_the_next_invocation_where_the_api_sends_it(self):
+        source = "def handler(event, context):\n    if event == 2: raise KeyError(event)\n    return event\n"
+        events = [("application/json", b"%d" % each) for each in range(1, 5)]
+        posts, _, output = self.serve(source, events, joined=True)
+        self.assertEqual([path.rpartition("/")[2] for path, _, _ in posts], ["response", "error", "response", "response"], output)
+        self.assertEqual([body for _, _, body in posts if body.isdigit()], [b"1", b"3", b"4"])
+        self.assertEqual(self.api.asked, 1)
+        # One that was refused is told, and the next is asked for.
+        posts, _, output = self.serve(source, [events[0], 413, events[2]], joined=True)
+        self.assertEqual([body for _, _, body in posts], [b"1", b"3"], output)
+        self.assertIn("refused with 413: bad", output)
+        self.assertEqual(self.api.asked, 2)
 
     def test_other_content_types_are_bytes_both_ways(self):
         _, headers, body = self.serve_one(

@@ -40,6 +40,28 @@ def handler(event, context):
         # The runtime's own answer was refused as well, whether that ended it or not.
         self.assertIn(self.worker.invoke("twice", {"tell": True}).json, ([202, 400], []))
 
+    def test_an_answer_that_asks_for_the_next_beside_the_runtime_takes_nothing_from_it(self):
+        self.worker.create_python("greedy", self.PRELUDE + """
+held = []
+def handler(event, context):
+    if event.get("fine"):
+        return "fine"
+    request = f"POST /2018-06-01/runtime/invocation/{context.aws_request_id}/response HTTP/1.1\\r\\nHost: x\\r\\n"
+    request += "Lambent-Runtime-Next: wait\\r\\nContent-Length: 5\\r\\n\\r\\n" + json.dumps("own")
+    for _ in range(3):  # the second and third are refused, and wait for nothing
+        held.append(socket.create_connection(("127.0.0.1", 9001), 10))
+        held[-1].sendall(request.encode())
+    if event.get("leaves"):
+        time.sleep(0.1)
+        held.clear()
+""", timeout=8)
+        for event in ({}, {"leaves": True}):
+            self.assertEqual(self.worker.invoke("greedy", event).json, "own")
+            time.sleep(0.5)  # until the runtime has asked, whose newer call takes the place of that one
+            started = time.monotonic()
+            self.assertEqual(self.worker.invoke("greedy", {"fine": True}).json, "fine")
+            self.assertLess(time.monotonic() - started, 7)
+
     def test_the_call_after_an_answer_without_an_end_is_answered(self):
         for way, send in (("endless", "while True: connection.sendall(block)"), ("stopped", "time.sleep(60)"),
                           ("slow", "\n    while True: connection.sendall(b'1'); time.sleep(0.05)")):

@@ -1,7 +1,6 @@
 #include "core/domain/trace_id.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace lambent {
 namespace {
@@ -12,9 +11,11 @@ bool is_hex(std::string_view text, size_t digits) {
          });
 }
 
+// Without printf: three times for each invocation.
 std::string hex(uint64_t number) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); number != 0; number >>= 4)
+    *digit++ = "0123456789abcdef"[number & 15];
   return text;
 }
 

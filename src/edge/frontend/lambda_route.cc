@@ -101,6 +101,9 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   return LambdaRoute();
 }
 
+// How its paths begin; d is a digit.
+constexpr std::string_view kShape = "/dddd-dd-dd/";
+
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> segments;
   while (!path.empty()) {
@@ -117,7 +120,6 @@ std::vector<std::string_view> segments_of(std::string_view path) {
 }  // namespace
 
 bool is_lambda_path(std::string_view path) {
-  constexpr std::string_view kShape = "/dddd-dd-dd/";
   if (path.size() < kShape.size()) return false;
   for (size_t i = 0; i < kShape.size(); ++i) {
     const bool digit = std::isdigit(static_cast<unsigned char>(path[i])) != 0;
@@ -128,8 +130,8 @@ bool is_lambda_path(std::string_view path) {
 
 bool is_layer_path(std::string_view path) {
   if (!is_lambda_path(path)) return false;
-  const std::vector<std::string_view> segments = segments_of(path);
-  return segments.size() >= 2 && segments[1] == "layers";
+  path.remove_prefix(kShape.size());
+  return path.substr(0, path.find('/')) == "layers";
 }
 
 LambdaRoute route_lambda(std::string_view method, std::string_view path) {

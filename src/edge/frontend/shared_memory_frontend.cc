@@ -84,11 +84,11 @@ http::Headers without(const http::Headers& headers, std::initializer_list<std::s
 }  // namespace
 
 bool is_shared_memory_path(std::string_view path) {
-  for (const std::string_view kind : {kSystem, kCuda}) {
-    const std::string root = "/v2/" + std::string(kind);
-    if (path == root || path.starts_with(root + "/")) return true;
-  }
-  return false;
+  constexpr std::string_view kRoot = "/v2/";
+  if (!path.starts_with(kRoot)) return false;
+  path.remove_prefix(kRoot.size());
+  const std::string_view kind = path.substr(0, path.find('/'));
+  return kind == kSystem || kind == kCuda;
 }
 
 // One request, from its arrival to its answer. Shared because tasks must be copyable.

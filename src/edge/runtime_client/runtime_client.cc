@@ -19,6 +19,8 @@ namespace lambent::runtime_client {
 namespace {
 
 constexpr std::string_view kPrefix = "/2018-06-01/runtime/";
+constexpr std::string_view kRequestId = "lambda-runtime-aws-request-id";
+constexpr std::string_view kErrorJson = "application/vnd.aws.lambda.error+json";
 constexpr size_t kReadBytes = 64 * 1024;
 
 Result<OwnedFd> open_connection(const std::string& address) {
@@ -69,6 +71,10 @@ std::string one_line(std::string_view text) {
     if (c == '\r' || c == '\n') c = ' ';
   }
   return line;
+}
+
+std::string error_type_line(const HandlerError& error) {
+  return "Lambda-Runtime-Function-Error-Type: " + one_line(error.type) + "\r\n";
 }
 
 }  // namespace
@@ -150,13 +156,17 @@ Result<Invocation> Client::next() {
   begin_request("GET", "invocation/next");
   request_.append("\r\n");
   RETURN_IF_ERROR(exchange());
-  const HttpResponse& response = exchange_->response;
-  if (response.status != 200) {
+  if (const int status = exchange_->response.status; status != 200) {
     return Error{ErrorCode::kUnavailable,
-                 "the Runtime API answered " + std::to_string(response.status) + " to next"};
+                 "the Runtime API answered " + std::to_string(status) + " to next"};
   }
+  return received_invocation();
+}
+
+Result<Invocation> Client::received_invocation() const {
+  const HttpResponse& response = exchange_->response;
   Invocation invocation;
-  invocation.request_id = response.header("lambda-runtime-aws-request-id");
+  invocation.request_id = response.header(kRequestId);
   if (invocation.request_id.empty()) {
     return Error{ErrorCode::kInternal, "the Runtime API sent an invocation without request id"};
   }
@@ -171,25 +181,26 @@ Result<Invocation> Client::next() {
   return invocation;
 }
 
-Result<void> Client::respond(std::string_view request_id, const Response& response) {
-  begin_request("POST", "invocation/" + std::string(request_id) + "/response");
-  end_request(one_line(response.content_type), "", response.payload);
-  return post();
-}
-
-Result<void> Client::fail(std::string_view request_id, const HandlerError& error) {
-  begin_request("POST", "invocation/" + std::string(request_id) + "/error");
-  end_request("application/vnd.aws.lambda.error+json",
-              "Lambda-Runtime-Function-Error-Type: " + one_line(error.type) + "\r\n",
-              to_json(error));
-  return post();
+Result<Invocation> Client::answer_and_next(std::string_view request_id, const Outcome& outcome) {
+  constexpr std::string_view kAsksForNext = "Lambent-Runtime-Next: wait\r\n";
+  const std::string path = "invocation/" + std::string(request_id);
+  if (const auto* response = std::get_if<Response>(&outcome)) {
+    begin_request("POST", path + "/response");
+    end_request(one_line(response->content_type), kAsksForNext, response->payload);
+  } else {
+    const auto& error = std::get<HandlerError>(outcome);
+    begin_request("POST", path + "/error");
+    end_request(kErrorJson, error_type_line(error).append(kAsksForNext), to_json(error));
+  }
+  RETURN_IF_ERROR(post());
+  const HttpResponse& response = exchange_->response;
+  const bool is_next = response.status == 200 && !response.header(kRequestId).empty();
+  return is_next ? received_invocation() : next();
 }
 
 Result<void> Client::fail_init(const HandlerError& error) {
   begin_request("POST", "init/error");
-  end_request("application/vnd.aws.lambda.error+json",
-              "Lambda-Runtime-Function-Error-Type: " + one_line(error.type) + "\r\n",
-              to_json(error));
+  end_request(kErrorJson, error_type_line(error), to_json(error));
   return post();
 }
 
@@ -202,24 +213,19 @@ int give_up(const Error& error) {
 
 // Serves until the connection ends; what made it end.
 Error serve(Client& client, const Handler& handler) {
-  while (true) {
-    ASSIGN_OR_RETURN(const Invocation invocation, client.next());
+  Result<Invocation> invocation = client.next();
+  while (invocation.ok()) {
+    const Outcome outcome = handler(*invocation);
     // The id outlives the views into the buffer that the answer reuses.
-    const Outcome outcome = handler(invocation);
-    Result<void> posted;
-    if (const auto* response = std::get_if<Response>(&outcome)) {
-      posted = client.respond(invocation.request_id, *response);
-    } else {
-      posted = client.fail(invocation.request_id, std::get<HandlerError>(outcome));
-    }
+    invocation = client.answer_and_next(std::string(invocation->request_id), outcome);
+    if (invocation.ok()) continue;
     // A refused answer (too large, too late) concerns only its invocation.
-    if (posted.ok()) continue;
-    const ErrorCode code = posted.error().code;
-    if (code != ErrorCode::kOutOfRange && code != ErrorCode::kFailedPrecondition) {
-      return posted.error();
-    }
-    std::fprintf(stderr, "handler: %s\n", posted.error().message.c_str());
+    const ErrorCode code = invocation.error().code;
+    if (code != ErrorCode::kOutOfRange && code != ErrorCode::kFailedPrecondition) break;
+    std::fprintf(stderr, "handler: %s\n", invocation.error().message.c_str());
+    invocation = client.next();
   }
+  return invocation.error();
 }
 
 }  // namespace

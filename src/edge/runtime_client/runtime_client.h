@@ -1,5 +1,7 @@
 // The AWS Lambda Runtime API for native handlers: run(handler) asks for invocations, one at a time,
 // and posts what the handler returns. Everything runs on the thread that calls run().
+// An answer asks for the next invocation too, which Lambent's Runtime API sends in reply; one that
+// only accepts the answer, as AWS's does, is asked in an exchange of its own.
 #pragma once
 
 #include <functional>
@@ -51,9 +53,10 @@ class Client {
 
   // Waits for the next invocation, as long as it takes.
   Result<Invocation> next();
-  Result<void> respond(std::string_view request_id, const Response& response);
-  Result<void> fail(std::string_view request_id, const HandlerError& error);
   Result<void> fail_init(const HandlerError& error);
+  // Answers `request_id` and waits for the next invocation. If the answer is refused (too large:
+  // kOutOfRange; too late: kFailedPrecondition), next() waits for it.
+  Result<Invocation> answer_and_next(std::string_view request_id, const Outcome& outcome);
 
  private:
   explicit Client(std::string address);
@@ -64,6 +67,8 @@ class Client {
   Result<void> exchange();
   // Sends request_ and expects "accepted".
   Result<void> post();
+  // What the last exchange brought.
+  Result<Invocation> received_invocation() const;
   void begin_request(std::string_view method, std::string_view path);
   void end_request(std::string_view content_type, std::string_view extra, std::string_view body);
 

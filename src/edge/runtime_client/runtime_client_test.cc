@@ -98,6 +98,27 @@ TEST(RuntimeClientTest, EveryRequestIsOneWriteAndInvocationsAreServedInOrder) {
   EXPECT_NE(api.requests()[3].find("{\"errorMessage\":\"a \\\"bad\\\" day\""), std::string::npos);
 }
 
+TEST(RuntimeClientTest, AnAnswerBringsTheNextInvocationWhereTheApiSendsIt) {
+  FakeRuntimeApi api(
+      {next_answer("1", "a"), next_answer("2", "bad"), next_answer("3", "c"), kAccepted});
+  std::string served;
+  serve_with(api, [&] {
+    return Result<Handler>([&](const Invocation& invocation) -> Outcome {
+      served += invocation.request_id + "=" + std::string(invocation.payload) + " ";
+      if (invocation.payload == "bad") return HandlerError{"no", "Bad"};
+      return Response{"{}"};
+    });
+  });
+  api.join();
+  EXPECT_EQ(served, "1=a 2=bad 3=c ");
+  ASSERT_EQ(api.requests().size(), 4u);
+  EXPECT_TRUE(api.requests()[0].starts_with("GET "));
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_NE(api.requests()[i].find("\r\nLambent-Runtime-Next: wait\r\n"), std::string::npos) << i;
+  }
+  EXPECT_TRUE(api.requests()[2].starts_with("POST /2018-06-01/runtime/invocation/2/error "));
+}
+
 TEST(RuntimeClientTest, AFailedInitIsPosted) {
   FakeRuntimeApi api({kAccepted});
   const int code = serve_with(api, []() -> Result<Handler> {

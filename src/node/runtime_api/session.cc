@@ -22,6 +22,9 @@ constexpr std::string_view kObjects = "/lambent/2026-11/objects";
 // Of an invocation whose deadline moves: "/ID/deadline" follows.
 constexpr std::string_view kInvocations = "/lambent/2026-11/invocations/";
 constexpr std::string_view kExtension = "/2020-01-01/extension/";
+// In an answer or a report of an error: its connection waits for the next invocation, as if it had
+// been accepted and the next one asked for. Without it both take an exchange of their own.
+constexpr std::string_view kAsksForNext = "Lambent-Runtime-Next";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
 constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
 constexpr size_t kConnectionsPerSandbox = 64;  // beside those of a runtime that asks on several
@@ -336,18 +339,20 @@ void Session::handle_response(std::string_view id, http::Request request,
   if (find_streaming(id) != nullptr) {
     return responder.send(wrong_state("the invocation is being answered by a stream"));
   }
+  const bool asks = request.headers.contains(kAsksForNext);
   // The server takes larger bodies, for objects.
   if (Bytes(request.body.size()) > options_.max_response) {
     fail_running(id, "Function.ResponseSizeTooLarge", kTooLarge);
     return responder.send(error_response(413, type_for_status(413), kTooLarge));
   }
   const InvocationId answered = take_running(id);
+  const std::shared_ptr<Session*> self = self_;
   // The caller's answer goes out before the runtime's: a client waits for it.
   if (callbacks_.on_response) {
     callbacks_.on_response(answered, std::move(request.body),
                            std::string(request.headers.get("Content-Type")));
   }
-  responder.send(accepted());
+  accept(self, asks, std::move(responder));
 }
 
 void Session::handle_error(std::string_view id, http::Request request, http::Responder responder) {
@@ -356,9 +361,16 @@ void Session::handle_error(std::string_view id, http::Request request, http::Res
   const InvocationId answered = take_running(id);
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
                                    request.body, "Function.Unknown");
+  const std::shared_ptr<Session*> self = self_;
   if (callbacks_.on_error) {
     callbacks_.on_error(answered, std::move(request.body), std::move(type));
   }
+  accept(self, request.headers.contains(kAsksForNext), std::move(responder));
+}
+
+// `self` may be gone: a callback ran.
+void Session::accept(const std::shared_ptr<Session*>& self, bool asks, http::Responder responder) {
+  if (asks && *self != nullptr) return (*self)->handle_next(std::move(responder));
   responder.send(accepted());
 }
 

@@ -137,6 +137,7 @@ class Session {
   void stream_unwanted(std::string_view id);
   std::unique_ptr<Streaming> take_streaming(std::string_view id);
   void handle_error(std::string_view id, http::Request request, http::Responder responder);
+  static void accept(const std::shared_ptr<Session*>& self, bool asks, http::Responder responder);
   void handle_init_error(http::Request request, http::Responder responder);
   void handle_extension(std::string_view rest, const http::Request& request,
                         http::Responder responder);

@@ -45,6 +45,39 @@ TEST_F(SessionTest, ARuntimeIsGivenAnInvocationAndAnswersIt) {
   EXPECT_EQ(events.back(), "ready");
 }
 
+TEST_F(SessionTest, AnAnswerThatAsksForTheNextInvocationWaitsForIt) {
+  constexpr const char* kAsks = "Lambent-Runtime-Next: wait\r\n";
+  RawClient client = start_running();
+  client.send(answer(kIdText, "42", kAsks));
+  turn();
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(events[events.size() - 2], std::string("response ") + kIdText + " 42 ");
+  EXPECT_EQ(events.back(), "ready");
+  EXPECT_TRUE(session->is_idle());
+  session->give(invocation());
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 200 OK\r\nLambda-Runtime-Aws-Request-Id: "));
+  client.received.clear();
+  client.send(error(kIdText, "{}", kAsks));
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  client.receive();
+  EXPECT_EQ(client.received, "");
+  // It has been answered: a refusal comes at once, and nothing waits in its place.
+  RawClient other = connect();
+  EXPECT_THAT(call(other, answer(kIdText, "43", kAsks)), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(SessionTest, AnAnswerThatEndsTheSessionIsAccepted) {
+  RawClient client = start_running();
+  end_in_callback = true;
+  client.send(answer(kIdText, "42", "Lambent-Runtime-Next: wait\r\n"));
+  turn();
+  EXPECT_EQ(session, nullptr);
+  EXPECT_EQ(events, std::vector<std::string>{std::string("response ") + kIdText + " 42 "});
+}
+
 TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
   RawClient client = connect();
   client.send(next());

@@ -46,6 +46,7 @@ class SessionTest : public testing::Test {
     callbacks.on_ready = [this] { events.push_back("ready"); };
     callbacks.on_response = [this](InvocationId id, std::string body, std::string type) {
       events.push_back("response " + to_string(id) + " " + body.substr(0, 100) + " " + type);
+      if (end_in_callback) session.reset();
     };
     callbacks.on_error = [this](InvocationId id, std::string body, std::string type) {
       events.push_back("error " + to_string(id) + " " + body + " " + type);
