@@ -184,6 +184,15 @@ class CallsTest(unittest.TestCase):
         with self.assertRaises(FunctionError):
             app_calls.raise_remote(FunctionError("Runtime.ExitError", b"no JSON"))
 
+    def test_a_remote_error_has_the_message_and_passes_between_processes(self):
+        for payload, text in ((b'{"errorMessage": "exit status 9", "errorType": "Runtime.ExitError"}', "Runtime.ExitError: exit status 9"),
+                              (b"no JSON", "Runtime.ExitError: no JSON"), (b'{"errorMessage": 3}', 'Runtime.ExitError: {"errorMessage": 3}')):
+            with self.assertRaises(FunctionError) as caught:
+                app_calls.raise_remote(FunctionError("Runtime.ExitError", payload))
+            self.assertEqual(str(caught.exception), text)
+        error = app_calls.RemoteError("Strange", b"{}")
+        self.assertIs(type(pickle.loads(pickle.dumps(error))), app_calls.RemoteError)
+
     def test_an_exception_comes_back_whatever_its_init_takes(self):
         with self.assertRaisesRegex(TooFar, "^[(]11, 2[)] is beyond 10$") as caught:
             call("go", (11, 2))
@@ -415,6 +424,43 @@ class GivenUpTest(unittest.TestCase):
             await asyncio.sleep(0.5)
             raise ValueError("it failed")
             """))
+
+
+class MapTest(unittest.TestCase):
+    """Calls of 50 items of which those that end in 3 fail."""
+
+    def setUp(self):
+        def run(given_up, n):
+            self.called.append(n)
+            if n % 10 == 3:
+                raise Odd(n)
+            return n // 2
+
+        self.called = []
+        self.half = type(thrice)(lambent.App("mapped"), run, "mapped-half")
+        self.half._run = run
+
+    def check(self, answers):
+        self.assertEqual([each.number if isinstance(each, Odd) else each for each in answers], [n if n % 10 == 3 else n // 2 for n in range(50)])
+        self.assertEqual(sum(isinstance(each, Odd) for each in answers), 5)
+
+    def test_the_first_failure_is_raised_in_its_place(self):
+        answers = self.half.map(range(50), at_once=2)
+        self.assertEqual([next(answers) for _ in range(3)], [0, 0, 1])
+        with self.assertRaises(Odd):
+            next(answers)
+        self.assertLess(max(self.called), 8)
+
+    def test_failures_are_answers_where_they_are_asked_for(self):
+        self.check(list(self.half.map(range(50), at_once=3, return_exceptions=True)))
+        self.check(list(self.half.starmap(((n,) for n in range(50)), return_exceptions=True)))
+
+        async def of_asyncio():
+            self.check([each async for each in self.half.map_async(range(50), return_exceptions=True)])
+            with self.assertRaises(Odd):
+                _ = [each async for each in self.half.map_async(range(50))]
+
+        asyncio.run(of_asyncio())
 
 
 class AppTest(unittest.TestCase):
