@@ -637,6 +637,18 @@ class WatchTest(unittest.TestCase):
             self.watch.look()
             self.assertEqual(self.deployed, times, change)
 
+    def test_what_the_command_writes_itself_is_no_change(self):
+        with open(self.folder / "out.log", "wb") as own, open(self.folder / "data.log", "wb") as other:
+            before = os.dup(1)
+            os.dup2(own.fileno(), 1)
+            try:
+                seen = app_watch.state_of(str(self.folder))
+            finally:
+                os.dup2(before, 1)
+                os.close(before)
+            self.assertFalse(other.closed)
+        self.assertEqual({os.path.basename(each) for each in seen}, {"shop.py", "data.log"})
+
     def test_a_change_while_the_worker_is_away_is_deployed_once_it_is_back(self):
         for away, deployed in (("before", 1), ("when it is deployed", 2), ("before its log is read", 4)):
             (self.folder / "shop.py").write_text(away)
@@ -770,6 +782,31 @@ class CommandTest(unittest.TestCase):
                          ([3, "a b"], {"by": [1, 2], "to_what": None}))
         with self.assertRaisesRegex(LambentError, "--by has no value"):
             command.arguments_of(["--by"])
+
+    def test_switches_need_no_value(self):
+        def function(a, fast: bool, slow=False, n: int = 1, *, old: "bool" = True):
+            pass
+
+        switches = command.switches_of(function)
+        self.assertEqual(switches, {"fast", "slow", "old"})
+        for words, wanted in ((["--fast", "--n", "3"], ([], {"fast": True, "n": 3})), (["--fast", "false", "x"], (["x"], {"fast": False})),
+                              (["--slow=True", "--old", "0"], ([], {"slow": True, "old": False})), (["--fast", "3"], ([3], {"fast": True}))):
+            self.assertEqual(command.arguments_of(words, switches), wanted, words)
+        with self.assertRaisesRegex(LambentError, "--fast is true or false, not 'perhaps'"):
+            command.arguments_of(["--fast=perhaps"], switches)
+
+    def test_help_of_a_function_and_what_is_no_function(self):
+        source = ("import lambent\napp = lambent.App('a')\n\n@app.function()\ndef f(x: int, fast: bool = False) -> str:\n    'Doubles it.'\n"
+                  "    return ''\n\n@app.cls()\nclass C:\n    def go(self): pass\n\n@app.asgi()\ndef web(): pass\n")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.py").write_text(source)
+            for place, code, told in (("a.py::f", 0, "a.py::f(x: int, fast: bool = False) -> str\n\nDoubles it.\n"),
+                                      ("a.py::C", 15, "C is a class: a.py::C.METHOD; "), ("a.py::no", 15, "there is no function 'no'; "),
+                                      ("a.py::web", 15, "web is a web application, which 'lambent deploy a.py' serves at /f/a-web/; ")):
+                done = subprocess.run([sys.executable, "-m", "lambent", "run", place, "--help"], capture_output=True, text=True, cwd=folder,
+                                      env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin", "LAMBENT_ENDPOINT": f"unix:{folder}/none.sock"})
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(told, done.stdout + done.stderr)
 
     def test_mistakes_are_told_in_a_line(self):
         with tempfile.TemporaryDirectory() as folder:
