@@ -108,6 +108,26 @@ class RelaySession : public http::ServerTest {
   uint64_t ids_ = 0;
 };
 
+TEST_F(RelaySession, PartsOfAnAnswerAreAcknowledgedAsTheyCome) {
+  open_ready();
+  for (size_t i = 0; i < 30; ++i) {  // the first segments of a connection are, in any case
+    get();
+    wait_until([&] { return program_.receive(), !program_.received.empty(); });
+    program_.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    wait_until([&] { return ends_.size() == i + 1; });
+    program_.received.clear();
+  }
+  get();
+  wait_until([&] { return program_.receive(), !program_.received.empty(); });
+  for (const std::string_view part : {"HTTP/1.1 200 OK\r\n", "Content-Length: 4\r\n\r\n", "bo"}) {
+    program_.send(part);
+    turn();
+    EXPECT_EQ(unacknowledged(program_), 0) << "after '" << part << "'";
+  }
+  program_.send("dy");
+  wait_until([&] { return ends_.size() == 31; });
+}
+
 TEST_F(RelaySession, IsReadyOnceTheProgramListens) {
   listener_.reset();
   open();
