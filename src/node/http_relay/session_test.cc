@@ -237,6 +237,21 @@ TEST_F(RelaySession, AnAnswerThatIsNoHttpIsAFailure) {
   EXPECT_FALSE(relayed_->answered);
 }
 
+// It would be waited for until the request's time is over.
+TEST_F(RelaySession, AnAnswerWhoseLinesEndWithLfIsRefusedAtOnce) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\nContent-Length: 2\n");
+  turn();
+  EXPECT_TRUE(ends_.empty());
+  program_.send("\nok");
+  wait_until([&] { return ends_.size() == 1; });
+  EXPECT_EQ(ends_[0].error_type, "Http.BadAnswer");
+  EXPECT_THAT(ends_[0].message, HasSubstr("lines of its head must end with CR LF"));
+  EXPECT_FALSE(relayed_->answered);
+}
+
 TEST_F(RelaySession, AProgramThatKnowsHttp2OnlyIsToldSo) {
   open_ready();
   get();
