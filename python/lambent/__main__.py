@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -70,7 +70,11 @@ def value_of(word: str) -> Any:
         return word
 
 
-def arguments_of(words: Iterable[str]) -> tuple[list[Any], dict[str, Any]]:
+_SWITCHES = {"true": True, "false": False, "1": True, "0": False}
+
+
+def arguments_of(words: Iterable[str], switches: Container[str] = ()) -> tuple[list[Any], dict[str, Any]]:
+    """`switches`: keywords that are true or false, and true where no value follows."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     left = list(words)
@@ -80,11 +84,21 @@ def arguments_of(words: Iterable[str]) -> tuple[list[Any], dict[str, Any]]:
             args.append(value_of(word))
             continue
         name, equals, value = word[2:].partition("=")
+        keyword = name.replace("-", "_")
+        if keyword in switches and (equals or (left and left[0].lower() in _SWITCHES)):
+            value = value if equals else left.pop(0)
+            if value.lower() not in _SWITCHES:
+                raise LambentError("--%s is true or false, not %r" % (name, value), "INVALID_ARGUMENT")
+            kwargs[keyword] = _SWITCHES[value.lower()]
+            continue
+        if keyword in switches:
+            kwargs[keyword] = True
+            continue
         if not equals:
             if not left:
                 raise LambentError("--%s has no value" % name, "INVALID_ARGUMENT")
             value = left.pop(0)
-        kwargs[name.replace("-", "_")] = value_of(value)
+        kwargs[keyword] = value_of(value)
     return args, kwargs
 
 
@@ -99,7 +113,13 @@ def deploy(path: str) -> None:
         print("deployed" if name in changed else "unchanged", name)
 
 
-def run(place: str, words: Iterable[str]) -> None:
+def switches_of(function: Any) -> set[str]:
+    """Its parameters that are `bool`, by what is written of them or by their default."""
+    return {name for name, each in inspect.signature(function).parameters.items()
+            if each.annotation in (bool, "bool") or isinstance(each.default, bool)}
+
+
+def run(place: str, words: list[str]) -> None:
     path, colons, name = place.partition("::")
     if not colons and not path.endswith(".py"):
         raise LambentError("%r is no FILE.py::FUNCTION; a function that is deployed is called by 'lambent invoke %s'" % (place, place), "INVALID_ARGUMENT")
@@ -111,11 +131,20 @@ def run(place: str, words: Iterable[str]) -> None:
     if not isinstance(found, Function):
         why = ""
         if name:
-            why = "there is no function %r; " % name if found is None else "%s is a class: %s::%s.METHOD; " % (name, path, name)
+            why = "%s is a class: %s::%s.METHOD; " % (name, path, name)
+            if found is None:
+                why = "there is no function %r; " % name
+            elif not hasattr(found, "lambent_class"):
+                why = "%s is a web application, which 'lambent deploy %s' serves at /f/%s-%s/; " % (name, path, app.name, name)
         raise LambentError("%ssay which function: %s" % (why, ", ".join("%s::%s" % (path, each) for each in app.functions)), "NOT_FOUND")
-    args, kwargs = arguments_of(words)
+    function = inspect.unwrap(found)
+    if words in (["--help"], ["-h"]):
+        text = inspect.getdoc(function)
+        print("%s%s%s" % (place, inspect.signature(function), "\n\n" + text if text else ""))
+        return
+    args, kwargs = arguments_of(words, switches_of(function))
     app.deploy(say)
-    is_generator = any(kind(inspect.unwrap(found)) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
+    is_generator = any(kind(function) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
     for answer in found.remote_gen(*args, **kwargs) if is_generator else [found.remote(*args, **kwargs)]:
         if answer is not None:
             print(answer, flush=True)

@@ -33,7 +33,7 @@ import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from . import app_calls, app_code
 from .client import Client
@@ -159,16 +159,30 @@ class Function(Generic[P, R]):
         given_up = _until_exit()
         return Call(self._app.pool.submit(functools.partial(self._run, given_up, *args, **kwargs)), given_up)
 
-    def map(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
-        """A call for each item, as the built-in map has them, `at_once` of them under way. Answers come in order; the
-        first failure is raised in its place."""
-        return self.starmap(zip(*iterables), at_once=at_once)
+    @overload
+    def map(self, *iterables: Iterable[Any], at_once: int = ..., return_exceptions: Literal[False] = False) -> Iterator[R]: ...
+    @overload
+    def map(self, *iterables: Iterable[Any], at_once: int = ..., return_exceptions: bool) -> Iterator[R | Exception]: ...
+    def map(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE, return_exceptions: bool = False) -> Iterator[Any]:
+        """A call for each item, as the built-in map has them, `at_once` of them under way. Answers come in order. The first failure is
+        raised in its place and gives up the calls that follow; with `return_exceptions` each failure is an answer, and all are called."""
+        return self.starmap(zip(*iterables), at_once=at_once, return_exceptions=return_exceptions)
 
-    def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
+    @overload
+    def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = ..., return_exceptions: Literal[False] = False) -> Iterator[R]: ...
+    @overload
+    def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = ..., *, return_exceptions: bool) -> Iterator[R | Exception]: ...
+    def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE, return_exceptions: bool = False) -> Iterator[Any]:
         """As map(), for items that are lists of arguments."""
         with contextlib.closing(self._calls_of(arguments, at_once)) as calls:
             for call in calls:
-                yield call.get()
+                try:
+                    answer: Any = call.get()
+                except Exception as error:
+                    if not return_exceptions:
+                        raise
+                    answer = error
+                yield answer
 
     def _calls_of(self, arguments: Iterable[Sequence[Any]], at_once: int) -> Generator[Call[R], None, None]:
         """The calls in order, `at_once` of them begun and not yet taken. Closing this gives them up."""
@@ -189,16 +203,34 @@ class Function(Generic[P, R]):
             for call in calls:
                 call._give_up()
 
-    async def map_async(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
+    @overload
+    def map_async(self, *iterables: Iterable[Any], at_once: int = ..., return_exceptions: Literal[False] = False) -> AsyncIterator[R]: ...
+    @overload
+    def map_async(self, *iterables: Iterable[Any], at_once: int = ..., return_exceptions: bool) -> AsyncIterator[R | Exception]: ...
+    async def map_async(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE,
+                        return_exceptions: bool = False) -> AsyncIterator[Any]:
         """As map(), for `async for`."""
-        async for answer in self.starmap_async(zip(*iterables), at_once=at_once):
+        async for answer in self.starmap_async(zip(*iterables), at_once=at_once, return_exceptions=return_exceptions):
             yield answer
 
-    async def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
+    @overload
+    def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = ...,
+                      return_exceptions: Literal[False] = False) -> AsyncIterator[R]: ...
+    @overload
+    def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = ..., *,
+                      return_exceptions: bool) -> AsyncIterator[R | Exception]: ...
+    async def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE,
+                            return_exceptions: bool = False) -> AsyncIterator[Any]:
         """As starmap(), for `async for`."""
         with contextlib.closing(self._calls_of(arguments, at_once)) as calls:
             for call in calls:
-                yield await call.get_async()
+                try:
+                    answer: Any = await call.get_async()
+                except Exception as error:
+                    if not return_exceptions:
+                        raise
+                    answer = error
+                yield answer
 
 
 def enter(method: Callable[..., Any]) -> Callable[..., Any]:

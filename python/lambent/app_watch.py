@@ -2,6 +2,7 @@
 library only."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,7 +25,13 @@ _error: Any = LambentError
 
 
 def state_of(folder: str) -> dict[str, tuple[int, int]]:
-    """{file: (its time, its size)} of what may be part of an app: all files but hidden and compiled ones."""
+    """{file: (its time, its size)} of what may be part of an app: all files but hidden and compiled ones, and the one that this command
+    writes to, if its output goes into the folder."""
+    written = set()
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):  # it is closed
+            status = os.fstat(descriptor)
+            written.add((status.st_dev, status.st_ino))
     found: dict[str, tuple[int, int]] = {}
     for below, folders, names in os.walk(folder):
         folders[:] = [each for each in folders if not each.startswith(".") and each != "__pycache__"]
@@ -36,7 +43,8 @@ def state_of(folder: str) -> dict[str, tuple[int, int]]:
                 status = os.stat(path)
             except OSError:  # it was removed meanwhile
                 continue
-            found[path] = (status.st_mtime_ns, status.st_size)
+            if (status.st_dev, status.st_ino) not in written:
+                found[path] = (status.st_mtime_ns, status.st_size)
             if len(found) > MOST_FILES:
                 raise _error(f"{folder} has more than {MOST_FILES} files: give the app a folder of its own", "OUT_OF_RANGE")
     return found

@@ -2,6 +2,8 @@
 a worker."""
 from __future__ import annotations
 
+import json
+
 # By their numbers, which are gRPC's up to 16.
 CODES = ["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
          "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
@@ -32,11 +34,24 @@ class FunctionError(LambentError):
     """The function itself failed: `type` and `payload` are what it said."""
 
     def __init__(self, kind: str, payload: bytes) -> None:
-        super().__init__("%s: %s" % (kind, payload[:2000].decode("utf-8", "replace")))
+        super().__init__("%s: %s" % (kind, _words_of(payload)))
         self.type, self.payload = kind, payload
 
+    def __str__(self) -> str:  # no code of the worker's: it did its part
+        return self.message
+
     def __reduce__(self) -> tuple[type[FunctionError], tuple[str, bytes]]:  # so that it passes between processes
-        return (FunctionError, (self.type, self.payload))
+        return (type(self), (self.type, self.payload))
+
+
+def _words_of(payload: bytes) -> str:
+    """The message in what a function failed with; all of it, if it has none."""
+    try:
+        said = json.loads(payload)
+    except ValueError:
+        said = None
+    message = said.get("errorMessage") if isinstance(said, dict) else None
+    return message if isinstance(message, str) else payload[:2000].decode("utf-8", "replace")
 
 
 _CLASSES: dict[str, type[LambentError]] = {}

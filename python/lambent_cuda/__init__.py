@@ -31,8 +31,8 @@ _INVALID_IMAGE = (200, 209, 218, 222)  # invalid image, no binary for this GPU, 
 class CudaError(Exception):
     """A driver call failed: `name` is CUDA's, such as CUDA_ERROR_INVALID_VALUE."""
 
-    def __init__(self, code, name, call):
-        super().__init__("%s failed: %s (%d)" % (call, name, code))
+    def __init__(self, code, name, call, what=""):
+        super().__init__("%s failed: %s (%d)%s" % (call, name, code, what))
         self.code, self.name = code, name
 
 
@@ -485,8 +485,12 @@ class Kernel:
                              [ctypes.sizeof(value) for value in values]))
         pointers = (c_void_p * max(1, len(values)))(*[ctypes.addressof(v) for v in values])
         dimensions = [c_uint(n) for n in _three(grid) + _three(block)]
-        self._device.driver.call("cuLaunchKernel", self._function, *dimensions,
-                                 c_uint(shared_bytes), c_void_p(0), pointers, c_void_p(0))
+        try:
+            self._device.driver.call("cuLaunchKernel", self._function, *dimensions,
+                                     c_uint(shared_bytes), c_void_p(0), pointers, c_void_p(0))
+        except CudaError as error:
+            raise type(error)(error.code, error.name, "cuLaunchKernel", ": kernel '%s', grid %s, block %s, %d bytes of shared memory" % (
+                self._description["name"], _three(grid), _three(block), shared_bytes)) from None
 
     def _value(self, argument, position):
         if isinstance(argument, (DeviceBuffer, Tensor)):

@@ -4,6 +4,8 @@ Sockets of the C module underneath `socket`, and a parser of our own: `http.clie
 longer to import than the rest of the runtime.
 """
 import _socket as socket
+import os
+import sys
 
 PREFIX = "/2018-06-01/runtime/"
 MOST_HEADER_BYTES = 64 * 1024
@@ -48,6 +50,7 @@ class RuntimeApi:
         self._target = (host.strip("[]"), int(port))
         self._timeout = timeout
         self._socket = None
+        self._process = os.getpid()
         self._received = b""
         self._largest = COPIED_BYTES  # body that came, or of which the heap is not told
         self._asked = False  # the last answer asked for the next invocation too, and no reply was read
@@ -87,8 +90,6 @@ class RuntimeApi:
         self._asked = False
         status, headers, body = self._read_response()
         if status >= 300:
-            import sys
-
             sys.stderr.write("lambent_runtime: an answer was refused with %d: %s\n" % (status, body[:500].decode("utf-8", "replace")))
         elif "lambda-runtime-aws-request-id" not in headers:
             status = 202
@@ -96,6 +97,7 @@ class RuntimeApi:
 
     def start_stream(self, request_id, content_type):
         """Begins an answer in pieces; whether they are wanted, as with send_piece()."""
+        self._end_copies()
         if self._socket is None:
             self._connect()
         head = ("POST %sinvocation/%s/response HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n"
@@ -179,11 +181,20 @@ class RuntimeApi:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
 
+    def _end_copies(self):
+        """A process that the handler forked has the same connection: two answers on it would end the sandbox, or be those of other invocations."""
+        if os.getpid() != self._process:
+            sys.stderr.write("lambent_runtime: a process that the handler forked came back from it, and was ended: such a process ends by "
+                             "os._exit(), as those of multiprocessing do\n")
+            sys.stderr.flush()
+            os._exit(1)
+
     def _exchange(self, method, path, content_type, extra, body):
         self._request(method, path, content_type, extra, body)
         return self._read_response()
 
     def _request(self, method, path, content_type, extra, body):
+        self._end_copies()
         if self._socket is None:
             self._connect()
         target = path if path.startswith("/") else PREFIX + path

@@ -158,7 +158,7 @@ def _respond(api, request_id, answer, asks=False):
     try:
         content_type, payload = encode(answer)
     except Exception as error:  # of the answer's own methods, too
-        message = "Unable to marshal response: %s" % words_of(error)
+        message = "Unable to marshal response: %s%s" % (words_of(error), _hint_at(error))
         return _fail(api, request_id, "Runtime.MarshalError", message, [], asks=asks)
     if len(payload) > MOST_SENT_BYTES:
         # The Runtime API would not read as far as to know whose it is.
@@ -213,7 +213,26 @@ def _plain(value):
         plain = value.tolist()
         if not isinstance(plain, complex) and plain is not value:
             return plain
-    raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
+    raise TypeError("Object of type %s is not JSON serializable%s" % (type(value).__name__, _way_to_json(value)))
+
+
+# By what a class has: what makes JSON's types of its objects. The first one holds: polars has to_dicts() and to_dict(), pandas the latter.
+_WAYS = (("model_dump", "its model_dump(mode='json')"), ("__dataclass_fields__", "dataclasses.asdict() of it"), ("to_dicts", "its to_dicts()"),
+         ("to_frame", "its to_list()"), ("to_dict", "its to_dict('records')"), ("isoformat", "its isoformat()"), ("__fspath__", "str() of it"),
+         ("urn", "str() of it"), ("__members__", "its value"), ("tolist", "its tolist()"), ("tobytes", "its bytes"), ("__iter__", "list() of it"))
+
+
+def _way_to_json(value):
+    kind = type(value)
+    for name, way in _WAYS:
+        if hasattr(kind, name):
+            return "; answer with " + way
+    return ""
+
+
+def _hint_at(error):
+    """json says of a NaN that it is out of range."""
+    return ": JSON has no NaN and no infinity; None is one way to say it" if "Out of range float" in words_of(error) else ""
 
 
 # json.dumps() makes an encoder for each call.

@@ -184,6 +184,15 @@ class CallsTest(unittest.TestCase):
         with self.assertRaises(FunctionError):
             app_calls.raise_remote(FunctionError("Runtime.ExitError", b"no JSON"))
 
+    def test_a_remote_error_has_the_message_and_passes_between_processes(self):
+        for payload, text in ((b'{"errorMessage": "exit status 9", "errorType": "Runtime.ExitError"}', "Runtime.ExitError: exit status 9"),
+                              (b"no JSON", "Runtime.ExitError: no JSON"), (b'{"errorMessage": 3}', 'Runtime.ExitError: {"errorMessage": 3}')):
+            with self.assertRaises(FunctionError) as caught:
+                app_calls.raise_remote(FunctionError("Runtime.ExitError", payload))
+            self.assertEqual(str(caught.exception), text)
+        error = app_calls.RemoteError("Strange", b"{}")
+        self.assertIs(type(pickle.loads(pickle.dumps(error))), app_calls.RemoteError)
+
     def test_an_exception_comes_back_whatever_its_init_takes(self):
         with self.assertRaisesRegex(TooFar, "^[(]11, 2[)] is beyond 10$") as caught:
             call("go", (11, 2))
@@ -417,6 +426,43 @@ class GivenUpTest(unittest.TestCase):
             """))
 
 
+class MapTest(unittest.TestCase):
+    """Calls of 50 items of which those that end in 3 fail."""
+
+    def setUp(self):
+        def run(given_up, n):
+            self.called.append(n)
+            if n % 10 == 3:
+                raise Odd(n)
+            return n // 2
+
+        self.called = []
+        self.half = type(thrice)(lambent.App("mapped"), run, "mapped-half")
+        self.half._run = run
+
+    def check(self, answers):
+        self.assertEqual([each.number if isinstance(each, Odd) else each for each in answers], [n if n % 10 == 3 else n // 2 for n in range(50)])
+        self.assertEqual(sum(isinstance(each, Odd) for each in answers), 5)
+
+    def test_the_first_failure_is_raised_in_its_place(self):
+        answers = self.half.map(range(50), at_once=2)
+        self.assertEqual([next(answers) for _ in range(3)], [0, 0, 1])
+        with self.assertRaises(Odd):
+            next(answers)
+        self.assertLess(max(self.called), 8)
+
+    def test_failures_are_answers_where_they_are_asked_for(self):
+        self.check(list(self.half.map(range(50), at_once=3, return_exceptions=True)))
+        self.check(list(self.half.starmap(((n,) for n in range(50)), return_exceptions=True)))
+
+        async def of_asyncio():
+            self.check([each async for each in self.half.map_async(range(50), return_exceptions=True)])
+            with self.assertRaises(Odd):
+                _ = [each async for each in self.half.map_async(range(50))]
+
+        asyncio.run(of_asyncio())
+
+
 class AppTest(unittest.TestCase):
     def test_a_function_is_called_here_as_any_other(self):
         self.assertEqual(twice(5), (10, {5}))
@@ -591,6 +637,18 @@ class WatchTest(unittest.TestCase):
             self.watch.look()
             self.assertEqual(self.deployed, times, change)
 
+    def test_what_the_command_writes_itself_is_no_change(self):
+        with open(self.folder / "out.log", "wb") as own, open(self.folder / "data.log", "wb") as other:
+            before = os.dup(1)
+            os.dup2(own.fileno(), 1)
+            try:
+                seen = app_watch.state_of(str(self.folder))
+            finally:
+                os.dup2(before, 1)
+                os.close(before)
+            self.assertFalse(other.closed)
+        self.assertEqual({os.path.basename(each) for each in seen}, {"shop.py", "data.log"})
+
     def test_a_change_while_the_worker_is_away_is_deployed_once_it_is_back(self):
         for away, deployed in (("before", 1), ("when it is deployed", 2), ("before its log is read", 4)):
             (self.folder / "shop.py").write_text(away)
@@ -724,6 +782,31 @@ class CommandTest(unittest.TestCase):
                          ([3, "a b"], {"by": [1, 2], "to_what": None}))
         with self.assertRaisesRegex(LambentError, "--by has no value"):
             command.arguments_of(["--by"])
+
+    def test_switches_need_no_value(self):
+        def function(a, fast: bool, slow=False, n: int = 1, *, old: "bool" = True):
+            pass
+
+        switches = command.switches_of(function)
+        self.assertEqual(switches, {"fast", "slow", "old"})
+        for words, wanted in ((["--fast", "--n", "3"], ([], {"fast": True, "n": 3})), (["--fast", "false", "x"], (["x"], {"fast": False})),
+                              (["--slow=True", "--old", "0"], ([], {"slow": True, "old": False})), (["--fast", "3"], ([3], {"fast": True}))):
+            self.assertEqual(command.arguments_of(words, switches), wanted, words)
+        with self.assertRaisesRegex(LambentError, "--fast is true or false, not 'perhaps'"):
+            command.arguments_of(["--fast=perhaps"], switches)
+
+    def test_help_of_a_function_and_what_is_no_function(self):
+        source = ("import lambent\napp = lambent.App('a')\n\n@app.function()\ndef f(x: int, fast: bool = False) -> str:\n    'Doubles it.'\n"
+                  "    return ''\n\n@app.cls()\nclass C:\n    def go(self): pass\n\n@app.asgi()\ndef web(): pass\n")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.py").write_text(source)
+            for place, code, told in (("a.py::f", 0, "a.py::f(x: int, fast: bool = False) -> str\n\nDoubles it.\n"),
+                                      ("a.py::C", 15, "C is a class: a.py::C.METHOD; "), ("a.py::no", 15, "there is no function 'no'; "),
+                                      ("a.py::web", 15, "web is a web application, which 'lambent deploy a.py' serves at /f/a-web/; ")):
+                done = subprocess.run([sys.executable, "-m", "lambent", "run", place, "--help"], capture_output=True, text=True, cwd=folder,
+                                      env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin", "LAMBENT_ENDPOINT": f"unix:{folder}/none.sock"})
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(told, done.stdout + done.stderr)
 
     def test_mistakes_are_told_in_a_line(self):
         with tempfile.TemporaryDirectory() as folder:

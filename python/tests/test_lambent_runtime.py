@@ -391,6 +391,32 @@ class RuntimeTest(unittest.TestCase):
             self.assertTrue(path.endswith("/error"))
             self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")
 
+    def test_a_marshal_error_says_what_would_be_json(self):
+        made = ("import dataclasses, datetime, enum, pathlib, uuid\n@dataclasses.dataclass\nclass Point:\n    x: int\n"
+                "class Kind(enum.Enum):\n    A = 'a'\nclass Model:\n    def model_dump(self, mode): pass\n    def __iter__(self): pass\n"
+                "class Polars:\n    def to_dicts(self): pass\n    def to_dict(self): pass\n    def tolist(self): pass\n"
+                "class Pandas:\n    def to_dict(self): pass\n    def __iter__(self): pass\ndef handler(e, c):\n    return {'x': [%s]}\n")
+        for value, way in (("Point(1)", "dataclasses.asdict() of it"), ("datetime.date.today()", "its isoformat()"), ("Kind.A", "its value"),
+                           ("pathlib.Path('/x')", "str() of it"), ("uuid.uuid4()", "str() of it"), ("{1, 2}", "list() of it"),
+                           ("Model()", "its model_dump(mode='json')"), ("Polars()", "its to_dicts()"), ("Pandas()", "its to_dict('records')")):
+            with self.subTest(value):
+                message = json.loads(self.serve_one(made % value)[2])["errorMessage"]
+                self.assertRegex(message, "^Unable to marshal response: Object of type .* is not JSON serializable; answer with ")
+                self.assertTrue(message.endswith("answer with " + way), message)
+        message = json.loads(self.serve_one(made % "float('inf')")[2])["errorMessage"]
+        self.assertIn("JSON has no NaN and no infinity", message)
+        self.assertTrue(json.loads(self.serve_one(made % "object()")[2])["errorMessage"].endswith("is not JSON serializable"))
+
+    def test_a_forked_process_that_comes_back_from_the_handler_is_ended(self):
+        source = ("import os, time\ndef handler(event, context):\n    child = os.fork()\n    if child == 0:\n        %s\n"
+                  "    os.waitpid(child, 0)\n    return 'parent'\n")
+        for child in ("return 'child'", "raise ValueError('child')", "return iter(b'' for _ in range(1))", "return (i for i in 'ab')"):
+            with self.subTest(child):
+                posts, code, output = self.serve(source % child, [("application/json", b"{}")] * 3)
+                self.assertEqual([body for _, _, body in posts], [b'"parent"'] * 3, output)
+                self.assertEqual(code, 24, output)
+                self.assertEqual(output.count("a process that the handler forked came back from it"), 3, output)
+
     def init_error(self, source, handler):
         posts, code, output = self.serve(source, [], handler)
         self.assertEqual((len(posts), code), (1, 1), output)

@@ -40,10 +40,11 @@ PROGRAM = """
     reveal_type(price.remote(3))
     reveal_type(price.spawn(3).get())
     reveal_type(list(price.starmap([(1, 2)])))
+    reveal_type(next(price.map([1, 2], return_exceptions=True)))
     reveal_type(next(numbers.remote_gen(3)))
     reveal_type(Client().invoke("price"))
 """
-REVEALED = ["float", "float", "float", "float", "list[float]", "int", "bytes"]
+REVEALED = ["float", "float", "float", "float", "list[float]", "float | Exception", "int", "bytes"]
 
 
 class TypesTest(unittest.TestCase):

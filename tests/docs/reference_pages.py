@@ -121,7 +121,7 @@ LIMITS = {
     },
     "Sandboxes": {
         "kSandboxes": "sandboxes of a worker",
-        "kSandboxProcesses": "processes of a sandbox",
+        "kSandboxProcesses": "processes and threads of a sandbox",
         "kSandboxOpenFiles": "open files of a process",
         "kSandboxScratch": "`/tmp`, unless `scratch` says otherwise",
         "kSandboxSharedMemory": "`/dev/shm`, unless `shared_memory` says otherwise",

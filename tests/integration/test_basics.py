@@ -33,6 +33,21 @@ class BasicsTest(WorkerTest):
         self.assertEqual(reply.headers["x-amz-function-error"], "Unhandled")
         self.assertIn("exit status 1", reply.json["errorMessage"])
 
+    def test_a_function_says_its_time_zone_and_where_programs_are_looked_for(self):
+        source = ("import os, time\ndef handler(e, c): return [time.tzname[0], "
+                  "os.environ['PATH'].split(':')[0], os.environ['AWS_REGION']]")
+        self.worker.create_python("zoned", source, environment={"TZ": "JST-9", "PATH": "/var/task/bin", "AWS_REGION": "mars"})
+        self.assertEqual(self.worker.invoke("zoned").json, ["JST", "/var/task/bin", "us-east-1"])
+        self.worker.create_python("plain", source)
+        self.assertEqual(self.worker.invoke("plain").json[:2], ["UTC", "/usr/local/bin"])
+
+    def test_a_copy_of_the_handler_that_comes_back_from_it_answers_nothing(self):
+        self.worker.create_python("forking", "import os\ndef handler(e, c):\n    if os.fork() == 0: return 'copy'\n    os.wait()\n    return e")
+        for number in range(4):
+            self.assertEqual(self.worker.invoke("forking", number).json, number)
+        log = self.worker.request("GET", "/v1/functions/forking/log?offset=0").body
+        self.assertEqual(log.count(b"a process that the handler forked came back from it"), 4)
+
     def test_the_log_of_an_invocation_comes_with_it_if_asked_for(self):
         import base64
         self.worker.create_python("talker", ECHO)

@@ -32,6 +32,9 @@ Result<std::unique_ptr<ZipReader>> ZipReader::open(std::string_view zip, const Z
                                                   "; at most " + to_string(limits.zipped) + " fit"};
   }
   ASSIGN_OR_RETURN(ZipDirectory directory, read_zip_directory(zip, limits.entries));
+  if (directory.records.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the zip has no files"};
+  }
   // The seekable reader takes names and modes from the central directory, too, and goes through it
   // in the order of the entries' places.
   std::unique_ptr<ZipReader> reader(

@@ -118,6 +118,7 @@ TEST_F(Zip, EncryptedEntriesAreRefused) {
 TEST_F(Zip, WhatIsNoZipIsRefused) {
   expect_refused("", "not a zip file");
   expect_refused("hello", "not a zip file");
+  expect_refused("PK\5\6" + std::string(18, '\0'), "the zip has no files");
   expect_refused(std::string(100'000, '\0'), "not a zip file");
   expect_refused(HandmadeZip().bytes(), "");
 }

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <utility>
 
+#include "core/http/acknowledge.h"
+
 namespace lambent::http {
 namespace {
 
@@ -241,6 +243,7 @@ void Connection::wait_for_more_input() {
   }
   watch_for(true, false);
   if (!reading_ && stream_->holds_input()) read_soon();
+  if (parser_.status() != RequestParser::Status::kIdle) acknowledge(*stream_);
   switch (parser_.status()) {
     case RequestParser::Status::kHead:
       if (waiting_ != Waiting::kHead) set_deadline(Waiting::kHead, context_.options.header_timeout);

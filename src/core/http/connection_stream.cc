@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/http/acknowledge.h"
 #include "core/http/connection_exchange.h"
 
 namespace lambent::http {
@@ -154,6 +155,7 @@ void Connection::await_stream() {
     read_soon();
   } else {
     watch_for(true, watching_writes_);
+    if (!exchange_->switched) acknowledge(*stream_);
   }
 }
 
@@ -183,7 +185,9 @@ void Connection::feed_stream() {
   watch_for(true, watching_writes_);
   const std::shared_ptr<Exchange> exchange = exchange_;
   give_to_stream(std::string_view(context_.scratch().data(), got.bytes));
-  if (exchange->wants_input() && stream_->holds_input()) read_soon();
+  if (!exchange->wants_input()) return;
+  if (stream_->holds_input()) read_soon();
+  if (!exchange->switched && got.bytes < ConnectionContext::kScratchSize) acknowledge(*stream_);
 }
 
 void Connection::give_to_stream(std::string_view data) {

@@ -1,8 +1,11 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "core/http/acknowledge.h"
 #include "core/http/stream.h"
 
 namespace lambent::http {
@@ -63,6 +66,11 @@ class PlainStream final : public Stream {
 };
 
 }  // namespace
+
+void acknowledge(const Stream& stream) {
+  const int on = 1;
+  setsockopt(stream.fd(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
 
 std::unique_ptr<Stream> plain_stream(OwnedFd fd) {
   return std::make_unique<PlainStream>(std::move(fd));

@@ -44,6 +44,10 @@ Result<bool> ResponseParser::feed(std::string_view& data) {
     if (end == std::string::npos) {
       data.remove_prefix(partial_head_.size() - known);
       if (partial_head_.size() >= options_.max_head) return too_large(options_.max_head);
+      // Nothing more would come of one that ends its lines only with LF.
+      if (partial_head_.find("\n\n", known < 1 ? 0 : known - 1) != std::string::npos) {
+        return malformed("lines of its head must end with CR LF");
+      }
       return false;
     }
     if (end + 4 > options_.max_head) return too_large(options_.max_head);

@@ -50,6 +50,29 @@ TEST_F(ServerStream, ARequestIsHandledAsSoonAsItsHeadIsThere) {
   EXPECT_EQ(body, "abcdefghijklmnopqrst");
 }
 
+TEST_F(ServerStream, PartsOfAStreamAreAcknowledgedAsTheyCome) {
+  start_streaming();
+  RawClient client = connect();
+  for (size_t i = 0; i < 30; i++) {  // the first segments of a connection are, in any case
+    client.send("GET /s HTTP/1.1\r\nHost: h\r\n\r\n");
+    wait_until([&] { return held.size() == i + 1; });
+    held[i].send({});
+    turn();
+  }
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n");
+  wait_until([&] { return held.size() == 31; });
+  receive(30);
+  EXPECT_EQ(unacknowledged(client), 0) << "the head";
+  for (const std::string_view part : {"abc", "def"}) {
+    client.send(part);
+    turn();
+    EXPECT_EQ(unacknowledged(client), 0) << "after '" << part << "'";
+  }
+  client.send("ghi");
+  wait_until([&] { return ends == 1; });
+  EXPECT_EQ(body, "abcdefghi");
+}
+
 TEST_F(ServerStream, OtherRequestsKeepTheirLimitAndComeWhole) {
   start_streaming();
   RawClient client = connect();

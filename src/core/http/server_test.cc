@@ -70,6 +70,25 @@ TEST_F(ServerTest, ARequestMayArriveByteByByte) {
   EXPECT_FALSE(requests[0].headers.contains("Trailer"));
 }
 
+TEST_F(ServerTest, PartsOfARequestAreAcknowledgedAsTheyCome) {
+  start_echo();
+  RawClient client = connect();
+  for (int i = 0; i < 30; i++) {  // the first segments of a connection are, in any case
+    client.received.clear();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
+    wait_for(client, "\r\n\r\nok");
+  }
+  client.received.clear();
+  for (const std::string_view part :
+       {"POST / HTTP/1.1\r\nHost: h\r\n", "Content-Length: 4\r\n\r\n", "bo"}) {
+    client.send(part);
+    turn();
+    EXPECT_EQ(unacknowledged(client), 0) << "after '" << part << "'";
+  }
+  client.send("dy");
+  wait_for(client, "\r\n\r\nbody");
+}
+
 TEST_F(ServerTest, ABodyOfManyMegabytesComesAndGoesWhole) {
   start_echo();
   RawClient client = connect();

@@ -97,9 +97,11 @@ std::string host_reason_in_words(const Explanation& here) {
   return "";
 }
 
-std::string tokens_in_words(const Dispatcher& dispatcher) {
+// Those that its function may get: the GPUs', or the host's where it uses none.
+std::string tokens_in_words(const Dispatcher& dispatcher, bool wants_gpu) {
   std::string text;
-  for (const scheduling::Device& device : dispatcher.fleet().devices()) {
+  const scheduling::Fleet& fleet = wants_gpu ? dispatcher.fleet() : dispatcher.host_fleet();
+  for (const scheduling::Device& device : fleet.devices()) {
     text += (text.empty() ? "" : ", ") + device_in_words(device.options.id) + " has " +
             std::to_string(device.tokens_held) + " of " + std::to_string(device.tokens()) +
             " tokens taken" + (device.healthy ? "" : " and is not healthy");
@@ -208,6 +210,7 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
   std::string sentence = event.asynchronous ? "arrived, asynchronous" : "arrived";
   if (again) sentence = "is tried again, run " + std::to_string(++runs_);
   const bool known = function_.value < dispatcher.flows().size();
+  const bool wants_gpu = known && dispatcher.flows()[function_.value].device_memory.count > 0;
   if (known) {
     const scheduling::Flow& flow = dispatcher.flows()[function_.value];
     tenant_ = flow.tenant;
@@ -217,7 +220,7 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
     const uint64_t own = flow.pending - (queued_ && flow.pending > 0 ? 1 : 0);
     sentence += "; " + std::to_string(own) + " of its function waited before it, " +
                 std::to_string(dispatcher.queued() - (queued_ ? 1 : 0)) + " in all; " +
-                tokens_in_words(dispatcher);
+                tokens_in_words(dispatcher, wants_gpu);
     if (here) reason_ = here->reason;
   }
   say(submitted_, std::move(sentence));
@@ -225,7 +228,6 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
   if (std::string status = status_in_words(dispatcher, submitted_); !status.empty()) {
     say(submitted_, std::move(status));
   }
-  const bool wants_gpu = dispatcher.flows()[function_.value].device_memory.count > 0;
   if (queued_ && wants_gpu) {
     for (std::string& sentence : holders_in_words(dispatcher, step.names, submitted_)) {
       say(submitted_, std::move(sentence));

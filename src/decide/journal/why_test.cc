@@ -101,6 +101,18 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
   }
 }
 
+TEST(Why, NamesThePlacesOfTheHostToAFunctionWithoutAGpu) {
+  Scene scene;
+  scene.at(seconds(1), InvocationSubmitted{kSecond, FunctionId{1}});
+  scene.at(seconds(1), FunctionRegistered{
+                           {.id = FunctionId{3}, .tenant = TenantId{7}, .timeout = seconds(100)}});
+  scene.at(seconds(2), InvocationSubmitted{kFirst, FunctionId{3}});
+  const std::string text = scene.story_of(kFirst).text();
+  EXPECT_NE(text.find("the host has "), std::string::npos) << text;
+  EXPECT_NE(text.find(" of 16 tokens taken"), std::string::npos) << text;
+  EXPECT_EQ(text.find("GPU 0"), std::string::npos) << text;
+}
+
 InvocationSubmitted asynchronously_submitted() {
   InvocationSubmitted submitted{kFirst, FunctionId{1}};
   submitted.asynchronous = true;

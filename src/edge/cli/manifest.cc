@@ -57,6 +57,22 @@ constexpr std::string_view kOtherKeys[] = {"graph",
                                            kSha256Key};
 
 // Reads the fields of a function. A field's key names its table.
+// Of tables that are read by others.
+constexpr std::pair<std::string_view, const char*> kKeysOfOtherTables[] = {
+    {"requirements", "[python]"},  {"pyproject", "[python]"}, {"lock", "[python]"},
+    {"preload", "[python]"},       {"cron", "[[schedules]]"}, {"rate", "[[schedules]]"},
+    {"timezone", "[[schedules]]"}, {"volume", "[[mounts]]"},  {"volumes", "[[mounts]]"},
+    {"at", "[[mounts]]"},          {"wait_ms", "[batch]"},    {"slo_ms", "[batch]"}};
+
+// Variables that the worker sets in every sandbox, whatever the function says of them.
+bool is_of_the_worker(std::string_view variable) {
+  constexpr std::string_view kNames[] = {
+      "_HANDLER",          "_X_AMZN_TRACE_ID", "AWS_REGION",         "AWS_DEFAULT_REGION",
+      "AWS_EXECUTION_ENV", "LAMBDA_TASK_ROOT", "LAMBDA_RUNTIME_DIR", "LAMBENT_DEVICE"};
+  return variable.starts_with("AWS_LAMBDA_") ||
+         std::find(std::begin(kNames), std::end(kNames), variable) != std::end(kNames);
+}
+
 class FieldReader {
  public:
   FieldReader(const toml::table& root, const std::string& file)
@@ -95,7 +111,11 @@ class FieldReader {
 
   TableReader& root() { return root_; }
   const std::string& kind() const { return kind_; }
-  void warn_of_unknown(std::vector<std::string>& warnings) const {
+  void warn_of_unknown(std::vector<std::string>& warnings) {
+    for (const auto& [name, table] : tables_) {
+      for (const auto key : table.known()) root_.know_elsewhere(key, "[" + std::string(name) + "]");
+    }
+    for (const auto& [key, table] : kKeysOfOtherTables) root_.know_elsewhere(key, table);
     root_.warn_of_unknown(warnings);
     for (const auto& [name, table] : tables_) table.warn_of_unknown(warnings);
   }
@@ -533,6 +553,12 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   const toml::table* slo = reader.table("slo");
   RETURN_IF_ERROR(fields.verdict());
   fields.warn_of_unknown(manifest.warnings);
+  for (const auto& [variable, value] : spec.environment) {
+    const bool of_image = parsed.table().get("image") != nullptr;  // which has words of its own
+    if (of_image || !is_of_the_worker(variable)) continue;
+    manifest.warnings.push_back(file + ": environment." + variable +
+                                " has no effect: the worker sets this variable itself");
+  }
   if (fields.kind() == kModelKind) {
     RETURN_IF_ERROR(read_model(parsed.table(), file, manifest.model.emplace(), spec));
     RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));

@@ -201,9 +201,9 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
       {"environment = 1", "f line 1: environment must be a table of texts"},
       {"[environment]\nA = 1", "f line 2: environment must have only texts in quotes"},
       {"tags = 1", "f line 1: tags must be a table of texts"},
-      {"gpu = 1", "f line 1: gpu must be a table"},
-      {"cpu = 1", "f line 1: cpu must be a table"},
-      {"slo = 1", "f line 1: slo must be a table"},
+      {"gpu = 1", "f line 1: gpu must be a table: [gpu] on a line of its own, with its keys below"},
+      {"cpu = 1", "f line 1: cpu must be a table: [cpu] on a line of its own, with its keys below"},
+      {"slo = 1", "f line 1: slo must be a table: [slo] on a line of its own, with its keys below"},
       {"[gpu]\nmemory = 'much'", "f line 2: gpu.memory is 'much', not an amount such as \"512M\""},
       {"[gpu]\nlaunch_mode = 'x'",
        "f line 2: gpu.launch_mode is 'x'; it can be 'compute' or 'model'"},
@@ -279,6 +279,37 @@ TEST(Manifest, WarnsOfKeysThatItDoesNotKnow) {
                   "f line 3: no key 'xpu'; did you mean 'gpu'?",
                   "f line 7: no key 'gpu.shares'; did you mean 'gpu.share'?",
                   "f line 10: no key 'slo.scales'; did you mean 'slo.scale'?"));
+}
+
+TEST(Manifest, SaysWhereAKeyOfAnotherTableBelongs) {
+  const auto read = parse_manifest(
+      "name = 'f'\nrequirements = ['numpy']\nmemory_mode = 'uvm'\nretries = 2\ncron = '1 * * * *'\n"
+      "invoke_mode = 'buffered'\nhandler = 'a.b'\nruntime = 'python3'\n",
+      "f");
+  ASSERT_TRUE(read.ok()) << to_string(read.error());
+  EXPECT_THAT(read->warnings, testing::UnorderedElementsAre(
+                                  "f line 2: no key 'requirements'; it belongs into [python]",
+                                  "f line 3: no key 'memory_mode'; it belongs into [gpu]",
+                                  "f line 4: no key 'retries'; it belongs into [asynchronous]",
+                                  "f line 5: no key 'cron'; it belongs into [[schedules]]",
+                                  "f line 6: no key 'invoke_mode'; it belongs into [url]"));
+  const auto wrong = parse_manifest("name = 'f'\ngpu = '2G'\n", "f");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message,
+            "f line 2: gpu must be a table: [gpu] on a line of its own, with its keys below");
+}
+
+TEST(Manifest, WarnsOfVariablesThatTheWorkerSets) {
+  const auto read = parse_manifest(
+      "name = 'f'\nhandler = 'a.b'\nruntime = 'python3'\n[environment]\nAWS_REGION = 'eu'\n"
+      "AWS_LAMBDA_FUNCTION_NAME = 'x'\nAWS_ACCESS_KEY_ID = 'mine'\nTZ = 'Europe/Zurich'\n",
+      "f");
+  ASSERT_TRUE(read.ok()) << to_string(read.error());
+  EXPECT_THAT(
+      read->warnings,
+      ElementsAre("f: environment.AWS_LAMBDA_FUNCTION_NAME has no effect: the worker sets this "
+                  "variable itself",
+                  "f: environment.AWS_REGION has no effect: the worker sets this variable itself"));
 }
 
 TEST(Manifest, KnowsEveryKeyOfAWorkflow) {

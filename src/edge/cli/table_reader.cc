@@ -236,7 +236,10 @@ std::optional<double> TableReader::number(std::string_view key) {
 const toml::table* TableReader::table(std::string_view key) {
   const toml::node* node = find(key);
   if (node == nullptr) return nullptr;
-  if (!node->is_table()) wrong(key, *node, "must be a table");
+  if (!node->is_table())
+    wrong(key, *node,
+          "must be a table: [" + prefix_ + std::string(key) +
+              "] on a line of its own, with its keys below");
   return node->as_table();
 }
 
@@ -244,10 +247,16 @@ void TableReader::know(std::span<const std::string_view> keys) {
   known_.insert(known_.end(), keys.begin(), keys.end());
 }
 
+void TableReader::know_elsewhere(std::string_view key, std::string table) {
+  elsewhere_.insert({key, std::move(table)});
+}
+
 void TableReader::warn_of_unknown(std::vector<std::string>& warnings) const {
   for (const auto& [key, node] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-    std::string hint = did_you_mean(key.str(), known_, prefix_);
+    const auto other = elsewhere_.find(key.str());
+    std::string hint = other != elsewhere_.end() ? "; it belongs into " + other->second
+                                                 : did_you_mean(key.str(), known_, prefix_);
     // Of a table they are few enough to be told.
     if (hint.empty() && !prefix_.empty()) {
       hint = "; [" + prefix_.substr(0, prefix_.size() - 1) + "] has";

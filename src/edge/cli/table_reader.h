@@ -58,6 +58,9 @@ class TableReader {
 
   // Keys that are not asked for here, but known.
   void know(std::span<const std::string_view> keys);
+  // Where a key that is none of this table belongs, such as "[gpu]".
+  void know_elsewhere(std::string_view key, std::string table);
+  const std::vector<std::string_view>& known() const { return known_; }
   // Of keys that were not asked for, with the known one that was perhaps meant.
   void warn_of_unknown(std::vector<std::string>& warnings) const;
   // INVALID_ARGUMENT for the first wrong key, with the file and the line.
@@ -73,6 +76,7 @@ class TableReader {
   const toml::table& table_;
   std::string prefix_;
   const std::string& file_;
+  std::map<std::string_view, std::string> elsewhere_;
   std::vector<std::string_view> known_;
   std::string error_;
 };

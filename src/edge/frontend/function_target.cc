@@ -17,11 +17,18 @@ std::string_view segment_of(std::string_view target) {
   return target.substr(0, std::min(target.find_first_of("/?#"), target.size()));
 }
 
+// The name that a segment says; one that cannot be decoded is no function's, as it is.
+std::string name_of(std::string_view segment) {
+  std::string name;
+  return http::percent_decode(segment, name) ? name : std::string(segment);
+}
+
 // What follows "/f/" at `at` of a target.
 FunctionTarget path_target(std::string_view target, size_t at) {
   FunctionTarget function;
-  function.name = segment_of(target.substr(at + kFunctions.size()));
-  const size_t end = at + kFunctions.size() + function.name.size();
+  const std::string_view written = segment_of(target.substr(at + kFunctions.size()));
+  function.name = name_of(written);
+  const size_t end = at + kFunctions.size() + written.size();
   const std::string_view rest = target.substr(end);
   function.target = std::string(rest.starts_with('/') ? "" : "/") + std::string(rest);
   function.prefix = target.substr(0, end);
@@ -34,7 +41,7 @@ std::optional<FunctionTarget> tenant_target(std::string_view target) {
   const size_t at = kTenants.size() + tenant.size();
   if (tenant.empty() || !target.substr(at).starts_with(kFunctions)) return std::nullopt;
   FunctionTarget function = path_target(target, at);
-  function.tenant = tenant;
+  function.tenant = name_of(tenant);
   return function;
 }
 
@@ -42,17 +49,19 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
   FunctionTarget model;
   model.protocol = Protocol::kInference;
   if (target.starts_with(kModels)) {
-    model.name = segment_of(target.substr(kModels.size()));
+    const std::string_view written = segment_of(target.substr(kModels.size()));
+    model.name = name_of(written);
     model.target = target;
-    const std::string_view rest = target.substr(kModels.size() + model.name.size());
+    const std::string_view rest = target.substr(kModels.size() + written.size());
     if (rest.starts_with(kModelVersions)) {
       model.model_version = segment_of(rest.substr(kModelVersions.size()));
     }
     return model;
   }
   if (!target.starts_with(kRepository)) return std::nullopt;
-  model.name = segment_of(target.substr(kRepository.size()));
-  if (http::path_of(target.substr(kRepository.size() + model.name.size())) != kLoad) {
+  const std::string_view written = segment_of(target.substr(kRepository.size()));
+  model.name = name_of(written);
+  if (http::path_of(target.substr(kRepository.size() + written.size())) != kLoad) {
     return std::nullopt;
   }
   // Its program answers that once it runs, which is when the model is loaded.

@@ -74,6 +74,22 @@ TEST(FunctionTarget, APathMayNameTheTenantToo) {
   }
 }
 
+// Clients of the Open Inference Protocol encode the ':' before an alias.
+TEST(FunctionTarget, NamesMayBeEncodedAndTheProgramsPathStaysAsItIs) {
+  EXPECT_EQ(target_of("/f/w%65b%3Aprod/a%2Fb"),
+            (FunctionTarget{"web:prod", "/a%2Fb", "/f/w%65b%3Aprod"}));
+  EXPECT_EQ(target_of("/f/w%6"), (FunctionTarget{"w%6", "/", "/f/w%6"}));
+  EXPECT_EQ(target_of("/f/a%2Fb/c"), (FunctionTarget{"a/b", "/c", "/f/a%2Fb"}));
+  FunctionTarget of_team{"web", "/", "/t/te%61m/f/web"};
+  of_team.tenant = "team";
+  EXPECT_EQ(target_of("/t/te%61m/f/web/"), of_team);
+  for (const std::string path : {"/v2/models/m%3Aprod", "/v2/models/m%3Aprod/infer",
+                                 "/v2/repository/models/m%3Aprod/load"}) {
+    EXPECT_EQ(target_of(path), (FunctionTarget{"m:prod", path, "", Protocol::kInference})) << path;
+  }
+  EXPECT_EQ(target_of("/v2/models/m%3Aprod/versions/2/ready")->model_version, "2");
+}
+
 TEST(FunctionTarget, AFunctionWithoutANameIsNotTheApiEither) {
   EXPECT_EQ(target_of("/f/"), (FunctionTarget{"", "/", "/f/"}));
 }

@@ -25,13 +25,16 @@ http::Response wrong_method(const std::string& allowed) {
   return response;
 }
 
-// NAME of /v2/repository/models/NAME/unload; else empty.
-std::string_view model_to_unload(std::string_view path) {
+// NAME of /v2/repository/models/NAME/unload, decoded; of another path, or one that cannot be
+// decoded, empty.
+std::string model_to_unload(std::string_view path) {
   constexpr std::string_view kBefore = "/v2/repository/models/", kAfter = "/unload";
   if (!path.starts_with(kBefore) || !path.ends_with(kAfter)) return {};
   path.remove_prefix(kBefore.size());
   const std::string_view name = path.substr(0, path.find('/'));
-  return name.size() + kAfter.size() == path.size() ? name : std::string_view();
+  std::string model;
+  const bool is_whole = name.size() + kAfter.size() == path.size();
+  return is_whole && http::percent_decode(name, model) ? model : std::string();
 }
 
 bool is_model(const FunctionSpec& spec) {
@@ -87,8 +90,8 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   if (path == "/v2/repository/index") {
     return is_post ? index_of(caller.tenant) : wrong_method("POST");
   }
-  if (const std::string_view model = model_to_unload(path); !model.empty()) {
-    return is_post ? unload({caller.tenant, std::string(model)}) : wrong_method("POST");
+  if (const std::string model = model_to_unload(path); !model.empty()) {
+    return is_post ? unload({caller.tenant, model}) : wrong_method("POST");
   }
   return inference_error(404, "there is nothing at " + std::string(path));
 }

@@ -152,6 +152,8 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     if (request.method != "POST") return method_not_allowed(request.method, "POST");
     return decode_invocation<CancelInvocation>(parts->at(2), caller);
   }
+  // PUT is version_frontend's.
+  if (parts->size() == 3 && kind == "functions") return method_not_allowed(request.method, "PUT");
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
     return decode_log(request, parts->at(2), query, caller);
   }

@@ -375,13 +375,15 @@ TEST_F(NativeTest, ProbesAndMetricsAnswer) {
 }
 
 TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {
-  for (const char* target : {"", "*", "/v1", "/v1/", "/v3/functions", "/v1/functions/f",
-                             "/v1/functions/f/log/x", "/v1/functions/%zz/log", "/nothing\xff"}) {
+  for (const char* target : {"", "*", "/v1", "/v1/", "/v3/functions", "/v1/functions/f/log/x",
+                             "/v1/functions/%zz/log", "/nothing\xff"}) {
     expect_error(get(target), 404, "NOT_FOUND");
   }
   const auto posted = start("POST", "/v1/functions");
   expect_error(*posted->response, 405, "UNIMPLEMENTED");
   EXPECT_EQ(posted->response->headers.get("Allow"), "GET, HEAD");
+  expect_error(get("/v1/functions/f"), 405, "UNIMPLEMENTED");
+  EXPECT_EQ(get("/v1/functions/f").headers.get("Allow"), "PUT");
   for (const char* target : {"/livez", "/metrics", "/v1/functions", "/v1/version"}) {
     const auto asked = start("HEAD", target);
     ASSERT_TRUE(asked->response) << target;

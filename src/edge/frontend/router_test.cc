@@ -636,6 +636,9 @@ TEST_F(RouterTest, ModelsOfTheTenantAreUnloadedInAllTheirVersions) {
   };
   EXPECT_EQ(unload("m").status, 200);
   EXPECT_EQ(service_.unloaded, (std::vector<FunctionName>{{kTeam, "m"}}));
+  EXPECT_EQ(unload("%6D").status, 200);
+  EXPECT_EQ(service_.unloaded, (std::vector<FunctionName>{{kTeam, "m"}, {kTeam, "m"}}));
+  EXPECT_EQ(unload("%zz").status, 404);
   EXPECT_EQ(call("GET", "/v2/repository/models/m/unload", "invoker").status, 405);
   for (const char* name : {"none", "plain"}) {
     const http::Response refused = unload(name);
@@ -646,7 +649,7 @@ TEST_F(RouterTest, ModelsOfTheTenantAreUnloadedInAllTheirVersions) {
   const http::Response pinned = unload("m");
   EXPECT_EQ(json::parse(pinned.body)["error"], "one of it is kept ready");
   EXPECT_EQ(pinned.status, http_status_of(ErrorCode::kFailedPrecondition));
-  EXPECT_EQ(service_.unloaded.size(), 1u);
+  EXPECT_EQ(service_.unloaded.size(), 2u);
 }
 
 TEST_F(RouterTest, WhereAVersionIsKeptReadyNoneIsUnloaded) {

@@ -108,6 +108,26 @@ class RelaySession : public http::ServerTest {
   uint64_t ids_ = 0;
 };
 
+TEST_F(RelaySession, PartsOfAnAnswerAreAcknowledgedAsTheyCome) {
+  open_ready();
+  for (size_t i = 0; i < 30; ++i) {  // the first segments of a connection are, in any case
+    get();
+    wait_until([&] { return program_.receive(), !program_.received.empty(); });
+    program_.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    wait_until([&] { return ends_.size() == i + 1; });
+    program_.received.clear();
+  }
+  get();
+  wait_until([&] { return program_.receive(), !program_.received.empty(); });
+  for (const std::string_view part : {"HTTP/1.1 200 OK\r\n", "Content-Length: 4\r\n\r\n", "bo"}) {
+    program_.send(part);
+    turn();
+    EXPECT_EQ(unacknowledged(program_), 0) << "after '" << part << "'";
+  }
+  program_.send("dy");
+  wait_until([&] { return ends_.size() == 31; });
+}
+
 TEST_F(RelaySession, IsReadyOnceTheProgramListens) {
   listener_.reset();
   open();
@@ -214,6 +234,21 @@ TEST_F(RelaySession, AnAnswerThatIsNoHttpIsAFailure) {
   program_.send("garbage\r\n\r\n");
   wait_until([this] { return ends_.size() == 1; });
   EXPECT_EQ(ends_[0].error_type, "Http.BadAnswer");
+  EXPECT_FALSE(relayed_->answered);
+}
+
+// It would be waited for until the request's time is over.
+TEST_F(RelaySession, AnAnswerWhoseLinesEndWithLfIsRefusedAtOnce) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\nContent-Length: 2\n");
+  turn();
+  EXPECT_TRUE(ends_.empty());
+  program_.send("\nok");
+  wait_until([&] { return ends_.size() == 1; });
+  EXPECT_EQ(ends_[0].error_type, "Http.BadAnswer");
+  EXPECT_THAT(ends_[0].message, HasSubstr("lines of its head must end with CR LF"));
   EXPECT_FALSE(relayed_->answered);
 }
 

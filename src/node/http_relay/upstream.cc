@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/http/acknowledge.h"
+
 namespace lambent::http_relay {
 namespace {
 
@@ -179,6 +181,8 @@ void Upstream::finish_writing() {
 }
 
 void Upstream::watch_reads(bool reads) {
+  // The program may wait for that before it writes on.
+  if (reads && stream_) http::acknowledge(*stream_);
   watch_for(reads, writes_);
   if (!reads || !hung_up_) return;
   loop_.cancel(soon_);

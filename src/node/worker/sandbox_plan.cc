@@ -74,16 +74,21 @@ void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environme
   environment["AWS_DEFAULT_REGION"] = "us-east-1";
 }
 
-// Of what the system's folders and the package have.
+// Puts ours behind what the function says, which is looked through first.
+void add_folders(std::string_view ours, std::string& path) {
+  if (!path.empty()) path += ':';
+  path += ours;
+}
+
+// Of what the system's folders and the package have. A function may say its own, as in Lambda,
+// where they are not those of the runtime.
 void add_package_variables(const FunctionSpec& spec, Environment& environment) {
   environment["_HANDLER"] = spec.handler;
   environment["LAMBDA_TASK_ROOT"] = sandbox::kCodeFolder;
   environment["LAMBDA_RUNTIME_DIR"] = kRuntimeFolder;
-  environment["TZ"] = ":UTC";
-  environment["LANG"] = "C.UTF-8";
-  environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
-  environment["HOME"] = "/tmp";
-  environment["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+  environment.insert({{"TZ", ":UTC"}, {"LANG", "C.UTF-8"}, {"HOME", "/tmp"}});
+  add_folders("/usr/local/bin:/usr/bin:/bin:/opt/bin", environment["PATH"]);
+  add_folders("/var/task:/var/task/lib:/opt/lib", environment["LD_LIBRARY_PATH"]);
 }
 
 // What programs of images expect to be there, unless the image or the function says otherwise.
@@ -139,12 +144,15 @@ void add_environment(const SandboxRequest& request, sandbox::LaunchPlan& plan) {
   plan.environment["VIRTUAL_ENV"] = kPythonFolder;
 }
 
-// Variables that are read when Python starts or a library is loaded, which was before a fork.
+// Variables that are read when Python starts or a library is loaded, which was before a fork; and
+// those that all forks of a zygote have as it has them.
 bool is_read_early(const std::string& name) {
   constexpr std::string_view kPrefixes[] = {"PYTHON",    "LD_",   "MALLOC_", "GLIBC_",
                                             "OMP_",      "GOMP_", "KMP_",    "MKL_",
-                                            "OPENBLAS_", "ORT_",  "MLAS_"};
-  return std::ranges::any_of(kPrefixes,
+                                            "OPENBLAS_", "ORT_",  "MLAS_",   "LC_"};
+  constexpr std::string_view kNames[] = {"PATH", "HOME", "LANG", "TZ"};
+  return std::ranges::find(kNames, name) != std::end(kNames) ||
+         std::ranges::any_of(kPrefixes,
                              [&name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
@@ -389,7 +397,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.limits.scratch = spec.scratch;
   plan.limits.shared_memory = spec.shared_memory;
   plan.limits.file_size = std::max(plan.limits.file_size, spec.scratch);
-  // The user's variables first: ours win.
+  // The user's variables first: ours win, but for those of add_package_variables().
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
   if (runs_image(spec)) {

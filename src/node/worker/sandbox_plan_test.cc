@@ -42,6 +42,27 @@ TEST(SandboxPlan, TheUsersVariablesCannotReplaceOurs) {
   EXPECT_EQ(plan.environment.at("AWS_LAMBDA_RUNTIME_API"), "127.0.0.1:9001");
 }
 
+TEST(SandboxPlan, AFunctionMaySayItsTimeZoneItsLanguageAndMoreFolders) {
+  auto spec = python_function();
+  const auto without = plan_sandbox(setting(), spec, request()).environment;
+  EXPECT_EQ(without.at("TZ"), ":UTC");
+  EXPECT_EQ(without.at("PATH"), "/usr/local/bin:/usr/bin:/bin:/opt/bin");
+  spec.environment = {{"TZ", "Europe/Zurich"},
+                      {"LANG", "de_CH.UTF-8"},
+                      {"HOME", "/tmp/home"},
+                      {"PATH", "/var/task/bin"},
+                      {"LD_LIBRARY_PATH", "/var/task/own"}};
+  for (const Runtime runtime : {Runtime::kPython, Runtime::kProvided}) {
+    spec.runtime = runtime;
+    auto environment = plan_sandbox(setting(), spec, request()).environment;
+    EXPECT_EQ(environment["TZ"], "Europe/Zurich");
+    EXPECT_EQ(environment["LANG"], "de_CH.UTF-8");
+    EXPECT_EQ(environment["HOME"], "/tmp/home");
+    EXPECT_EQ(environment["PATH"], "/var/task/bin:" + without.at("PATH"));
+    EXPECT_EQ(environment["LD_LIBRARY_PATH"], "/var/task/own:" + without.at("LD_LIBRARY_PATH"));
+  }
+}
+
 TEST(SandboxPlan, AZygoteHasThePackagesAndNothingOfTheFunction) {
   auto spec = python_function();
   spec.environment = {{"SECRET", "treasure"}};
@@ -172,7 +193,8 @@ TEST(SandboxPlan, PythonOfLayersIsBehindTheFunctionsOwnAndHasAZygoteOfItsOwn) {
 
 TEST(SandboxPlan, WhatIsReadBeforeAForkKeepsAFunctionFromZygotes) {
   auto spec = python_function();
-  for (const char* name : {"PYTHONHASHSEED", "PYTHONPATH", "LD_PRELOAD", "OMP_NUM_THREADS"}) {
+  for (const char* name : {"PYTHONHASHSEED", "PYTHONPATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TZ",
+                           "LANG", "LC_ALL", "PATH", "HOME"}) {
     spec.environment = {{name, "1"}};
     EXPECT_FALSE(plan_sandbox(setting(), spec, request()).zygote.has_value()) << name;
   }

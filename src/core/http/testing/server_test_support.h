@@ -3,6 +3,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include <memory>
 #include <string>
@@ -12,6 +14,13 @@
 #include "core/http/testing/testing.h"
 
 namespace lambent::http {
+
+// Bytes of what a client sent that the other side's machine has not acknowledged.
+inline int unacknowledged(const RawClient& client) {
+  int bytes = -1;
+  EXPECT_EQ(ioctl(client.fd.get(), SIOCOUTQ, &bytes), 0);
+  return bytes;
+}
 
 class ServerTest : public testing::Test {
  protected:

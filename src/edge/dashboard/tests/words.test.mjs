@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords, waitReasons } from "../web/words.js";
+import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords, settingText, waitReasons } from "../web/words.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
 const call = (phases, more = {}) => {
@@ -15,6 +15,16 @@ test("the headline names the longest part and what caused it", () => {
   assert.equal(plain(causeSentence(waited)), "1.67 s of 1.90 s waiting: every GPU ran as many calls as it may at once");
   assert.equal(plain(headline(call({ run: 12 }))), "It took 12.0 ms, all of it running the function's own code.");
   assert.equal(plain(headline(call({ init: 280, sandbox: 6, run: 26 }))), "It took 312 ms, 280 ms of it loading the code in a new sandbox.");
+});
+
+test("settings have units, and one that says nothing is left out", () => {
+  assert.equal(settingText("async_max_age_seconds", 0), "–");
+  assert.equal(plain(settingText("async_max_age_seconds", 3600)), "1 h");
+  assert.equal(settingText("async_retries", -1), "as the worker says");
+  assert.equal(settingText("keep_alive_seconds", -1), "as the worker says");
+  assert.equal(plain(settingText("timeout_seconds", 30)), "30.0 s");
+  assert.equal(settingText("mounts", []), "–");
+  assert.equal(settingText("checkpoint", false), "no");
 });
 
 test("of several reasons the longest counts", () => {

@@ -6,7 +6,7 @@ import { ago, bytes, count, duration, percent } from "./format.js";
 import { graphPicture, pipelineGraph, workflowGraph } from "./graph.js";
 import { logView } from "./log_view.js";
 import { callTable } from "./view_invocations.js";
-import { PHASES, STARTS, nowWords } from "./words.js";
+import { PHASES, STARTS, nowWords, settingText } from "./words.js";
 
 const MOST_CALLS = 20;
 
@@ -93,18 +93,6 @@ function pipelineFacts(described) {
     `; ${duration(each.latency_ms)} for a request, ${percent(each.utilisation)} used`)));
 }
 
-/** A setting as its reader has it in mind: sizes and times with units. */
-function settingText(key, value) {
-  if (value === null || value === "") return "–";
-  if (key.endsWith("_bytes")) return bytes(value);
-  if (key === "last_modified_seconds") return new Date(value * 1000).toLocaleString();
-  if (key === "async_retries" && value < 0) return "as the worker says";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (key.endsWith("_seconds")) return value < 0 ? "as the worker says" : duration(value * 1000);
-  if (typeof value === "object") return Array.isArray(value) && value.length === 0 ? "–" : JSON.stringify(value);
-  return String(value);
-}
-
 const COUNTED = new Set(["name", "queued", "running", "completed", "sandboxes"]);
 
 const GPU_ONLY = new Set(["gpu_memory_bytes", "gpu_count", "gpu_runtime", "gpu_share", "memory_mode", "working_set", "checkpoint", "launch_mode"]);
@@ -113,7 +101,7 @@ function settings(spec) {
   if (!spec) return null;
   // What says nothing of this function is left out.
   const rows = Object.entries(spec).filter(([key, value]) => !COUNTED.has(key) && settingText(key, value) !== "–" &&
-    (spec.kind === "http" || !key.startsWith("http_")) && (spec.gpu_memory_bytes > 0 || !GPU_ONLY.has(key)));
+    (spec.kind === "http" ? !key.startsWith("async_") : !key.startsWith("http_")) && (spec.gpu_memory_bytes > 0 || !GPU_ONLY.has(key)));
   return h("section", { class: "card", "aria-labelledby": "settings" }, h("h2", { id: "settings" }, "Settings"),
     h("dl", { class: "settings" }, rows.map(([key, value]) => h("div", null,
       h("dt", null, key.replace(/_(bytes|seconds)$/, "").replaceAll("_", " ")), h("dd", null, settingText(key, value))))));

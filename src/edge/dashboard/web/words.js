@@ -1,5 +1,5 @@
 // Why a call took as long as it did, in words that need no other page. Pure; the reasons are those of docs/scheduling.md.
-import { duration, percent, plural } from "./format.js";
+import { bytes, duration, percent, plural } from "./format.js";
 
 /** The phases of an invocation, in their order: [key, name, what happens in it]. */
 export const PHASES = [
@@ -154,6 +154,19 @@ export function outcomeWords(call) {
 
 export function startWords(start) {
   return STARTS.find(([key]) => key === start)?.[1] ?? start;
+}
+
+/** A setting as its reader has it in mind: sizes and times with units. "–": it says nothing. */
+export function settingText(key, value) {
+  if (value === null || value === "") return "–";
+  if (key.endsWith("_bytes")) return bytes(value);
+  if (key === "last_modified_seconds") return new Date(value * 1000).toLocaleString();
+  if (key === "async_retries" && value < 0) return "as the worker says";
+  if (key === "async_max_age_seconds" && value === 0) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (key.endsWith("_seconds")) return value < 0 ? "as the worker says" : duration(value * 1000);
+  if (typeof value === "object") return Array.isArray(value) && value.length === 0 ? "–" : JSON.stringify(value);
+  return String(value);
 }
 
 function capital(text) {
