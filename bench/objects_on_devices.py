@@ -1,5 +1,6 @@
 """What of kernel functions' objects goes over the host's links on a node with two GPUs, by what executors do for it
-(--executor-objects): a chain of two functions on two devices, and objects that a function which starts displaces.
+(--executor-objects): a chain of two functions on two devices, and objects that a function which starts displaces. And a chain of one
+function on one device, whose outputs are kept there ("keep": "device") or copied to the host before each answer.
 
 Two of the emulator's small devices, each with 10 GB/s to and from the host, joined by NVLink with 40 GB/s. Kernels are modelled.
 What is counted are bytes; times contain the worker's own and the emulator's copies, and say little of a GPU.
@@ -9,12 +10,14 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
@@ -24,6 +27,8 @@ from lambent.client import Client  # noqa: E402
 SYSTEMS = ("elastic", "lent", "host")
 OBJECT = 8 << 20
 HOPS = 12
+KEPT_HOPS = 40
+KEPT_CHAINS = 5
 MADE = 24
 KERNEL = """
 #include <lambent/kernel.h>
@@ -62,10 +67,10 @@ class Node:
             "Tags": {"lambent:kind": "kernel", "lambent:gpu-memory": f"{mib}M", "lambent:launch-mode": "model",
                      "lambent:max-concurrency": "1"}}))
 
-    def call(self, name, x):
+    def call(self, name, x, **more):
         """Runs the function on an object; the one that it made, and how long it waited for its input, in ms."""
         request = {"inputs": [{"name": "x", "parameters": {"object": x}}],
-                   "outputs": [{"name": "y", "parameters": {"object": True}}]}
+                   "outputs": [{"name": "y", "parameters": {"object": True, **more}}]}
         connection = http.client.HTTPConnection(self.worker.address[0], int(self.worker.address[1]), timeout=60)
         with contextlib.closing(connection):
             connection.request("POST", invocations_path(name), json.dumps(request), {"X-Amz-Log-Type": "Tail"})
@@ -82,6 +87,67 @@ class Node:
         text = self.worker.request("GET", "/metrics").decode()
         found = re.findall(r'lambent_object_(read|moved)_bytes_total\{(?:from|to)="(\w+)"\} (\S+)', text)
         return {(kind, place): float(value) for kind, place, value in found}
+
+
+    def keeps(self):
+        """What became of kept objects since the worker's start, in bytes."""
+        text = self.worker.request("GET", "/metrics").decode()
+        found = re.findall(r'lambent_object_keep_bytes_total\{event="(\w+)"\} (\S+)', text)
+        return {event: float(value) for event, value in found}
+
+    def chain(self, name, x, hops, deletes=True, **more):
+        """Each output is the next input, and deleted behind it or at the end; the last is read. The times of the requests and of the read,
+        in ms."""
+        times, at, made_before = [], x, []
+        for _ in range(hops):
+            begin = time.perf_counter()
+            made = self.call(name, at, **more)[0]
+            times.append((time.perf_counter() - begin) * 1000)
+            if at != x and deletes:
+                self.client.remove(at)
+            elif at != x:
+                made_before.append(at)
+            at = made
+        begin = time.perf_counter()
+        content = bytes(self.client.get(at))
+        read = (time.perf_counter() - begin) * 1000
+        for each in (*made_before, at):
+            self.client.remove(each)
+        if len(content) != OBJECT:
+            raise SystemExit(f"the end of a chain has {len(content)} bytes")
+        return times, read
+
+
+def measure_kept(node_file, code):
+    """A chain on one device, in turn with and without a copy of each output on the host, in one worker; and the same where outputs are
+    deleted at the end only, so that they do not all find room on the device."""
+    with Worker("--gpu", f"emulated:{node_file}", "--context-memory", "16", "--host-memory", "0", "--object-memory", "2G") as worker:
+        node = Node(worker, code)
+        node.create("left", 128)
+        x = node.client.put(bytes(OBJECT), "FP32", (OBJECT // 4,)).id
+        node.chain("left", x, 4)
+        ways = {"host": {}, "device": {"keep": "device"},
+                "host_to_the_end": {"deletes": False}, "device_to_the_end": {"deletes": False, "keep": "device"}}
+        rows = {way: {"requests_ms": [], "reads_ms": [], "to_host_mib": 0} for way in ways}
+        for _ in range(KEPT_CHAINS):
+            for way, more in ways.items():
+                before = node.keeps()
+                times, read = node.chain("left", x, KEPT_HOPS, **more)
+                grown = {event: value - before.get(event, 0) for event, value in node.keeps().items()}
+                # Each output goes to the host with its request, unless it was kept and has not been read or evicted since.
+                copied = KEPT_HOPS * OBJECT - grown["kept"] + grown["read"] + grown["evicted"]
+                row = rows[way]
+                row["requests_ms"] += times
+                row["reads_ms"].append(read)
+                row["to_host_mib"] += copied / (1 << 20)
+        return {way: summary(row) for way, row in rows.items()}
+
+
+def summary(row):
+    requests = sorted(row["requests_ms"])
+    return {"requests": len(requests), "request_ms": round(statistics.median(requests), 3),
+            "request_p99_ms": round(requests[int(len(requests) * 0.99)], 3), "read_ms": round(statistics.median(row["reads_ms"]), 3),
+            "to_host_mib": round(row["to_host_mib"]), "to_host_mib_a_request": round(row["to_host_mib"] / len(requests), 3)}
 
 
 def difference(after, before):
@@ -133,7 +199,9 @@ def measure_all():
         (folder / "two.toml").write_text(tiny + NVLINK)
         code = package(folder)
         return {"emulated": True, "object_mib": OBJECT >> 20, "hops": HOPS, "made": MADE,
-                "systems": {system: measure(system, folder / "two.toml", code) for system in SYSTEMS}}
+                "systems": {system: measure(system, folder / "two.toml", code) for system in SYSTEMS},
+                "kept": {"hops": KEPT_HOPS, "chains": KEPT_CHAINS, "load": os.getloadavg()[0],
+                         "outputs": measure_kept(folder / "two.toml", code)}}
 
 
 def show(result):
@@ -142,6 +210,10 @@ def show(result):
         for part, row in parts.items():
             print(f"{system + ' ' + part:>24} {row['read_mib'].get('host', 0):>10} {row['read_mib'].get('neighbour', 0):>10} "
                   f"{row['moved_mib'].get('neighbour', 0):>10} {row['wait_ms']:>8}")
+    print(f"{'outputs of a chain':>24} {'ms':>10} {'p99 ms':>10} {'MiB to host':>12} {'a request':>10} {'read ms':>8}")
+    for way, row in result["kept"]["outputs"].items():
+        print(f"{way:>24} {row['request_ms']:>10} {row['request_p99_ms']:>10} {row['to_host_mib']:>12} "
+              f"{row['to_host_mib_a_request']:>10} {row['read_ms']:>8}")
 
 
 if __name__ == "__main__":

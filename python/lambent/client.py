@@ -71,8 +71,10 @@ class ObjectRef:
 class Function:
     """A deployed function; a handler or a kernel function alike."""
 
-    def __init__(self, client: Client, name: str, ttl: float | None = None) -> None:
-        self._client, self.name, self.ttl = client, name, ttl
+    def __init__(self, client: Client, name: str, ttl: float | None = None, keep: str = "host") -> None:
+        if keep not in ("host", "device"):
+            raise ValueError("keep is 'host' or 'device', not %r" % (keep,))
+        self._client, self.name, self.ttl, self.keep = client, name, ttl, keep
         self._kind: str | None = None
 
     @property
@@ -129,9 +131,10 @@ class Function:
                         raise TypeError("input %r: %s" % (name, error)) from None
                     own.append(value)
                 references[name] = value
+            kept = {"object": True, **({"keep": self.keep} if self.keep != "host" else {})}
             request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
                                   for name, reference in references.items()],
-                       "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
+                       "outputs": [{"name": name, "parameters": kept} for name in outputs]}
             made = self._submit(json.dumps(request), list(references.values()), len(outputs))
         finally:
             # They stay until the invocation that needs them has ended.
@@ -146,8 +149,8 @@ class KernelGraph(Function):
     """A graph of kernels without a deployment, called as a kernel function is. A request names it by the digest of its package; where the
     worker does not have that, or no longer, the request is sent once more and brings it."""
 
-    def __init__(self, client: Client, package: graphs.GraphPackage, ttl: float | None = None) -> None:
-        super().__init__(client, "graph@" + package.digest[:12], ttl)
+    def __init__(self, client: Client, package: graphs.GraphPackage, ttl: float | None = None, keep: str = "host") -> None:
+        super().__init__(client, "graph@" + package.digest[:12], ttl, keep)
         self._package = package
         self._kind = "kernel"
 
@@ -239,15 +242,16 @@ class Client:
         kind: str = json.loads(body).get("Tags", {}).get("lambent:kind", "handler")
         return kind
 
-    def function(self, name: str, ttl: float | None = None) -> Function:
+    def function(self, name: str, ttl: float | None = None, keep: str = "host") -> Function:
         """A Function. `ttl`: how many seconds what its calls make lives, or longer while an invocation needs it; unless
-        said, an hour."""
-        return Function(self, name, ttl)
+        said, an hour. `keep`: with "device", objects that a kernel function makes stay on its GPU until they are wanted
+        elsewhere or their memory is needed; they are lost if its executor fails before."""
+        return Function(self, name, ttl, keep)
 
-    def graph(self, graph: Any, ttl: float | None = None) -> KernelGraph:
+    def graph(self, graph: Any, ttl: float | None = None, keep: str = "host") -> KernelGraph:
         """A KernelGraph of a `lambent.kernels.Graph`, of a folder that its save() wrote, or of the bytes of a package: what it describes runs
         without a deployment. To bring it a token needs the scope deploy beside invoke."""
-        return KernelGraph(self, graphs.GraphPackage(graph), ttl)
+        return KernelGraph(self, graphs.GraphPackage(graph), ttl, keep)
 
     def graphs(self) -> list[dict[str, Any]]:
         """The graphs that the worker keeps for this tenant."""

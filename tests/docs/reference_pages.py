@@ -80,6 +80,8 @@ LABELS = {
     "lambent_object_reads_total": "from",
     "lambent_object_read_bytes_total": "from",
     "lambent_object_moved_bytes_total": "to",
+    "lambent_object_keeps_total": "event",
+    "lambent_object_keep_bytes_total": "event",
     "lambent_slo_requests_total": "tenant, function, outcome",
     "lambent_slice_busy_seconds_total": "gpu, shape",
     "lambent_gpu_slices_busy_seconds_total": "gpu",

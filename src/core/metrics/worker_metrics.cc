@@ -160,6 +160,12 @@ struct WorkerMetrics::State {
       "lambent_object_read_bytes_total", "The bytes of these objects, by the same.");
   Family<Counter>& object_moved_bytes = registry.family<Counter>(
       "lambent_object_moved_bytes_total", "What they took of that device, by the same.");
+  Family<Counter>& object_keeps = registry.family<Counter>(
+      "lambent_object_keeps_total",
+      "Outputs that stayed on their device: kept (all), then read on the host, evicted to it, "
+      "avoided (never copied), lost.");
+  Family<Counter>& object_keep_bytes = registry.family<Counter>(
+      "lambent_object_keep_bytes_total", "The bytes of these objects, by the same.");
   Family<Counter>& slo_requests = registry.family<Counter>(
       "lambent_slo_requests_total",
       "Requests of functions with an SLO: in time, or late (failed ones too).");
@@ -576,6 +582,11 @@ void WorkerMetrics::set_object_moves(const ObjectMoves& moves) {
     const Labels labels = {{"from", std::string(read.name)}};
     raise(state_->object_reads.add(labels), read.objects);
     raise(state_->object_read_bytes.add(labels), read.bytes.count);
+  }
+  for (const ObjectMoves::Way& kept : moves.kept) {
+    const Labels labels = {{"event", std::string(kept.name)}};
+    raise(state_->object_keeps.add(labels), kept.objects);
+    raise(state_->object_keep_bytes.add(labels), kept.bytes.count);
   }
 }
 

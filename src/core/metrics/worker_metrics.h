@@ -150,6 +150,7 @@ class WorkerMetrics {
     };
     std::array<Way, 3> ways;
     std::array<Way, 3> reads;  // of executors, by where they had the object from
+    std::array<Way, 5> kept;   // only on a device at first, by what became of them
   };
   void set_object_moves(const ObjectMoves& moves);
 

@@ -87,6 +87,8 @@ void DropObject::archive(StateArchive& archive) {
   archive.field(deleted);
 }
 
+void WriteObject::archive(StateArchive& archive) { archive.field(object); }
+
 void NeedObject::archive(StateArchive& archive) {
   archive.field(object);
   archive.field(needed);
@@ -135,6 +137,7 @@ void OutputObject::archive(StateArchive& archive) {
   archive.field(object);
   type.archive(archive);
   archive.field(output);
+  archive.field(kept);
 }
 
 void Finished::archive(StateArchive& archive) {
@@ -151,6 +154,11 @@ void Finished::archive(StateArchive& archive) {
   archive.field(copy_out_time);
   archive.field(device_memory);
   archive.field(device_memory_peak);
+}
+
+void ObjectWritten::archive(StateArchive& archive) {
+  archive.field(object);
+  archive_error(archive, error);
 }
 
 void OpenObject::archive(StateArchive& archive) { archive.field(object); }

@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 5;
+constexpr uint32_t kExecutorProtocolVersion = 6;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -141,13 +141,22 @@ struct TakeObject {
   bool operator==(const TakeObject&) const = default;
 };
 // Release this object on the device. Answered by ObjectHeld: with what it takes, if it is in use
-// and stays. A `deleted` one is forgotten altogether, as soon as it is not used.
+// and stays. What has no copy on the host is written before. No object at all is answered when all
+// that earlier messages have sent away is gone. A `deleted` one is forgotten altogether, as soon as
+// it is not used; that has no answer.
 struct DropObject {
   ObjectId object;
   bool deleted = false;
 
   void archive(StateArchive& archive);
   bool operator==(const DropObject&) const = default;
+};
+// Write this object, which was kept on the device only, to the host: answered by ObjectWritten.
+struct WriteObject {
+  ObjectId object;
+
+  void archive(StateArchive& archive);
+  bool operator==(const WriteObject&) const = default;
 };
 // Requests that are queued will read this object, or do so no more: kept on the device rather than
 // others, should it lie there or come to. Has no answer.
@@ -208,11 +217,13 @@ struct InstanceMoved {
   void archive(StateArchive& archive);
   bool operator==(const InstanceMoved&) const = default;
 };
-// An output that became an object; its sealed memfd comes with the message.
+// An output that became an object. Its sealed memfd comes with the message, unless it is kept on
+// the device only, until ObjectWritten.
 struct OutputObject {
   ObjectId object;
   TensorType type;
   uint32_t output = 0;  // which of the request's
+  bool kept = false;
 
   void archive(StateArchive& archive);
   bool operator==(const OutputObject&) const = default;
@@ -232,7 +243,7 @@ struct Finished {
   std::string content_type;
   std::string payload;                // the answer
   bool payload_attached = false;      // it comes as the first memfd instead
-  std::vector<OutputObject> objects;  // their memfds follow, in this order
+  std::vector<OutputObject> objects;  // memfds of those not kept follow, in this order
   // Where the time went, from receiving Run on.
   Duration objects_time{};   // until the inputs were there
   Duration copy_in_time{};   // to the device
@@ -269,6 +280,16 @@ struct ObjectHeld {
   void archive(StateArchive& archive);
   bool operator==(const ObjectHeld&) const = default;
 };
+// A kept object is on the host now: its sealed memfd comes with the message. Answers WriteObject,
+// or comes by itself where its memory is needed. With an error it could not be written; NOT_FOUND:
+// it is not kept here.
+struct ObjectWritten {
+  ObjectId object;
+  std::optional<Error> error;
+
+  void archive(StateArchive& archive);
+  bool operator==(const ObjectWritten&) const = default;
+};
 // The device's context is broken (a kernel faulted) or a kernel hangs: this executor will end.
 struct Broken {
   Error error;
@@ -279,9 +300,9 @@ struct Broken {
 
 using ExecutorMessage =
     std::variant<AddInstance, RemoveInstance, MoveInstance, SetShare, AddClient, RemoveClient, Run,
-                 ObjectOpened, ShareObject, ExportEnded, TakeObject, DropObject, NeedObject,
-                 SetObjectRoom, ObjectShared, ObjectHeld, ExecutorHello, InstanceReady,
-                 InstanceFailed, InstanceMoved, Finished, OpenObject, Broken>;
+                 ObjectOpened, ShareObject, ExportEnded, TakeObject, DropObject, WriteObject,
+                 NeedObject, SetObjectRoom, ObjectShared, ObjectHeld, ObjectWritten, ExecutorHello,
+                 InstanceReady, InstanceFailed, InstanceMoved, Finished, OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

@@ -14,7 +14,7 @@ std::vector<ExecutorMessage> one_of_each() {
   finished.error = Error{ErrorCode::kResourceExhausted, "no room"};
   finished.subject = ErrorSubject::kFailedInput;
   finished.payload = std::string("\0x", 2);
-  finished.objects = {{object, type}, {{{4, 5}, 0}, raw_tensor(Bytes(9))}};
+  finished.objects = {{object, type, 3, true}, {{{4, 5}, 0}, raw_tensor(Bytes(9))}};
   finished.run_time = milliseconds(3);
   finished.device_memory_peak = Bytes::gib(3);
   return {
@@ -32,9 +32,11 @@ std::vector<ExecutorMessage> one_of_each() {
       ExportEnded{object},
       TakeObject{object, type, Bytes::mib(4)},
       DropObject{object, true},
+      WriteObject{object},
       NeedObject{object, true},
       SetObjectRoom{Bytes::gib(2)},
       ObjectHeld{object, Bytes::mib(4)},
+      ObjectWritten{object, Error{ErrorCode::kNotFound, "gone"}},
       ObjectShared{object, Error{ErrorCode::kNotFound, "gone"}, Bytes::mib(4)},
       ExecutorHello{kExecutorProtocolVersion, milliseconds(200), {1, 3}},
       InstanceReady{SandboxId{5}, milliseconds(1), Bytes::mib(7)},

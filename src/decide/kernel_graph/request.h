@@ -31,7 +31,8 @@ struct RequestInput {
 struct RequestOutput {
   uint32_t buffer = 0;  // index in the graph
   bool as_object = false;
-  bool base64 = false;  // by value, in base64
+  bool on_device = false;  // the object, which may stay there with no copy on the host
+  bool base64 = false;     // by value, in base64
 };
 
 struct Request {
@@ -67,8 +68,9 @@ struct AnswerOutput {
 // number that the datatype cannot hold is refused, one between two that it can hold is rounded to
 // the nearest; what JSON has no number for is "NaN", "Infinity" and "-Infinity". "outputs" may be
 // left out: then all come by value; "parameters" {"object": true} asks for an object, {"base64":
-// true} for bytes in base64. A request without "outputs" may have such "parameters" itself: they
-// hold for every output.
+// true} for bytes in base64. With {"object": true, "keep": "device"} the object need not be copied
+// to the host before the answer; "host" is what holds without. A request without "outputs" may have
+// such "parameters" itself: they hold for every output.
 //
 // A raw request is the bytes of all inputs, one after the other in the graph's order; so is its
 // answer.

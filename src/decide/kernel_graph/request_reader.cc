@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 5> kInputKeys{"name", "datatype", "shape"
                                                      "data"};
 constexpr std::array<std::string_view, 1> kInputParameters{"object"};
 constexpr std::array<std::string_view, 2> kOutputKeys{"name", "parameters"};
-constexpr std::array<std::string_view, 2> kOutputParameters{"object", "base64"};
+enum OutputParameter : size_t { kObject, kBase64, kKeep };
+constexpr std::array<std::string_view, 3> kOutputParameters{"object", "base64", "keep"};
 
 }  // namespace
 
@@ -254,12 +255,26 @@ Result<void> RequestReader::read_output_parameters(const std::string& place,
   std::string_view key;
   while (json_.next_key(first, key)) {
     ASSIGN_OR_RETURN(const size_t known, find_key(key, kOutputParameters, seen, place));
-    bool& choice = known == 0 ? output.as_object : output.base64;
+    if (known == kKeep) {
+      std::string_view place_name;
+      const bool is_text =
+          json_.next_kind() == JsonReader::Kind::kString && json_.string(place_name);
+      if (!is_text || (place_name != "device" && place_name != "host")) {
+        return problem(place + ".keep", "'device' or 'host' is expected");
+      }
+      output.on_device = place_name == "device";
+      continue;
+    }
+    bool& choice = known == kObject ? output.as_object : output.base64;
     const std::string_view word = json_.scalar();
     if (word != "true" && word != "false") return problem(place, "true or false is expected");
     choice = word == "true";
   }
-  return json_.failed() ? Result<void>(problem(place, "")) : Result<void>();
+  if (json_.failed()) return problem(place, "");
+  if (output.on_device && !output.as_object) {
+    return problem(place + ".keep", "it is for outputs that become objects ('object': true)");
+  }
+  return {};
 }
 
 Result<const RequestReader::Tensor*> RequestReader::find_tensor(std::string_view name, bool input,

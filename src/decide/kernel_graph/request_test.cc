@@ -110,6 +110,27 @@ TEST(Request, ParametersOfTheRequestHoldForOutputsThatItDoesNotName) {
                  "parameters: they are for requests without 'outputs'; each of those has its own");
 }
 
+TEST(Request, ObjectsMayStayOnTheDevice) {
+  const auto text = [](const std::string& parameters) {
+    return R"({"inputs": [{"name": "x", "data": [1, 2, 3, 4]}, {"name": "count", "data": [1]}],
+               "outputs": [{"name": "y", "parameters": {)" +
+           parameters + "}}]}";
+  };
+  EXPECT_TRUE(decoded(codec(), text(R"("keep": "device", "object": true)")).outputs[0].on_device);
+  EXPECT_FALSE(decoded(codec(), text(R"("object": true, "keep": "host")")).outputs[0].on_device);
+  EXPECT_FALSE(decoded(codec(), text(R"("object": true)")).outputs[0].on_device);
+  for (const char* parameters : {R"("keep": "device")", R"("keep": "device", "object": false)",
+                                 R"("keep": "device", "base64": true)"}) {
+    expect_refused(codec(), text(parameters),
+                   "outputs[0].parameters.keep: it is for outputs that become objects "
+                   "('object': true)");
+  }
+  for (const char* keep : {R"("disk")", R"("")", "true", "1", "null", R"(["device"])"}) {
+    expect_refused(codec(), text(R"("object": true, "keep": )" + std::string(keep)),
+                   "outputs[0].parameters.keep: 'device' or 'host' is expected");
+  }
+}
+
 TEST(Request, ObjectsStandForInputsAndOutputs) {
   const ObjectId object{{0x1234, 0x5678}, 3};
   const Request request = decoded(

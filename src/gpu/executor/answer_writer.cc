@@ -29,6 +29,7 @@ Result<AnswerWriter::Answer> encoded(const RequestUnderWay& request,
 void AnswerWriter::write(RequestUnderWay& request, Then then) {
   const char* out = page_locked_outputs(request);
   for (WantedOutput& output : request.outputs.all) {
+    if (output.is_kept) continue;
     if (!output.as_object) {
       if (!request.outputs.are_inline) output.bytes.resize(output.size.count);
       continue;
@@ -46,6 +47,7 @@ void AnswerWriter::copy(RequestUnderWay& request, Then then) {
   TransferEngine::Transfer transfer;
   transfer.owner = user_of(request.instance.id);
   for (WantedOutput& output : request.outputs.all) {
+    if (output.is_kept) continue;
     transfer.pieces.push_back({.device = output.from, .size = output.size});
     if (output.as_object) {
       transfer.pieces.back().fd = output.file.get();
@@ -70,7 +72,7 @@ void AnswerWriter::seal_objects(RequestUnderWay& request, Then then) {
   thread_.run(
       [&outputs, outcome] {
         for (const WantedOutput& output : outputs) {
-          if (outcome->ok() && output.as_object) *outcome = seal(output.file.get());
+          if (outcome->ok() && output.file.valid()) *outcome = seal(output.file.get());
         }
       },
       [this, &request, outcome, then = std::move(then)] {

@@ -35,7 +35,7 @@ class AnswerWriterTest : public ExecutorParts {
     }
     request.run.begin(request.buffers.addresses());
     ASSERT_TRUE(request.run.advance().ok());
-    auto outputs = request.buffers.queue_outputs(request.request, {7, 1});
+    auto outputs = request.buffers.queue_outputs(request.request, {7, 1}, *kept_);
     ASSERT_TRUE(outputs.ok());
     request.outputs = std::move(*outputs);
     ASSERT_TRUE(instance.loaded.stream().synchronize().ok());

@@ -45,6 +45,7 @@ void DeviceStore::pin(const DeviceName& name) {
   Entry* entry = find(name);
   CHECK(entry != nullptr, "it lies here");
   ++entry->pins;
+  entry->last_use = ++last_use_;
   cache_.pin(entry->number);
 }
 

@@ -79,7 +79,9 @@ class DeviceStore {
     bool filled = true;  // false: the content is still to be brought
     uint64_t number = 0;
     uint32_t pins = 0;
-    bool leaves = false;  // with the last pin
+    bool leaves = false;    // with the last pin
+    bool is_kept = false;   // an object without a copy on the host (KeptObjects)
+    uint64_t last_use = 0;  // of its last pin; larger is later
   };
   // Null if it does not lie here. The pointer holds until something is placed or leaves.
   Entry* find(const DeviceName& name);
@@ -101,6 +103,7 @@ class DeviceStore {
   // The same for requests that have not come yet, whether it lies here already or comes later,
   // until they want it no more or it leave()s.
   void want(const DeviceName& name, bool wanted);
+  bool is_wanted(const DeviceName& name) const { return wanted_.contains(name); }
   // The content goes by another name from now on; that one must be free.
   void rename(const DeviceName& from, const DeviceName& to);
   // Lets it go; nothing happens if it does not lie here or is pinned.
@@ -143,6 +146,7 @@ class DeviceStore {
   std::unordered_map<uint64_t, DeviceName> names_;  // by number in the cache
   std::unordered_set<DeviceName, DeviceNameHash> wanted_;
   uint64_t last_number_ = 0;
+  uint64_t last_use_ = 0;
 };
 
 }  // namespace lambent::executor

@@ -31,7 +31,7 @@ class EarlyAnswersTest : public ExecutorParts {
     ASSERT_TRUE(request.buffers.queue_inputs(request.request).ok());
     request.run.begin(request.buffers.addresses());
     ASSERT_TRUE(request.run.advance().ok());
-    auto outputs_queued = request.buffers.queue_outputs(request.request, {7, 1});
+    auto outputs_queued = request.buffers.queue_outputs(request.request, {7, 1}, *kept_);
     ASSERT_TRUE(outputs_queued.ok());
     request.outputs = std::move(*outputs_queued);
     ASSERT_TRUE(instance.loaded.stream().synchronize().ok());

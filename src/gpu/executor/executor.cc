@@ -58,6 +58,7 @@ Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda
 
 Result<void> Executor::start() {
   RETURN_IF_ERROR(start_memory());
+  start_kept_objects();
   RETURN_IF_ERROR(start_layers());
   start_requests();
   RETURN_IF_ERROR(start_instances());
@@ -106,6 +107,28 @@ Result<void> Executor::start_memory() {
   return {};
 }
 
+void Executor::start_kept_objects() {
+  KeptObjects::Hooks hooks;
+  hooks.written = [this](ObjectId object, Result<OwnedFd> file) {
+    if (watch_.has_ended()) return;
+    protocol::ObjectWritten written{.object = object};
+    std::vector<OwnedFd> fds;
+    if (file.ok()) {
+      fds.push_back(std::move(*file));
+    } else {
+      written.error = file.error();
+    }
+    connection_.send(std::move(written), std::move(fds));
+  };
+  hooks.progress = [this] {
+    if (watch_.has_ended()) return;
+    room_came();
+    progress();
+  };
+  kept_ =
+      std::make_unique<KeptObjects>(loop_, context_, *store_, *pool_, *to_host_, std::move(hooks));
+}
+
 Result<void> Executor::start_layers() {
   const bool wanted =
       options_.pool == ExecutorPool::kLayered || options_.pool == ExecutorPool::kLayeredFineGrained;
@@ -114,12 +137,15 @@ Result<void> Executor::start_layers() {
   hooks.progress = [this](SandboxId id) { requests_->layer_came(id); };
   hooks.make_room = [this](Bytes size) -> LayeredMemory::Room {
     store_->make_room(size);
+    if (pool_->free() < size) kept_->make_room();
     const auto leaving = pool_->begin_unmapping(size);
     if (leaving.empty()) return {};
     return {.give = [this, leaving] { pool_->unmap(leaving); },
             .then = [this, leaving] { pool_->forget(leaving); }};
   };
-  hooks.waits = [this] { return !exports_->empty() || trimmer_->is_returning(); };
+  hooks.waits = [this] {
+    return !exports_->empty() || trimmer_->is_returning() || kept_->is_writing();
+  };
   ASSIGN_OR_RETURN(layers_, LayeredMemory::create(loop_, driver_, context_, ordinal_,
                                                   {.rule = rule_of(options_.pool),
                                                    .interval = options_.pool_interval,
@@ -139,6 +165,7 @@ void Executor::start_requests() {
                              .contents = *contents_,
                              .layers = layers_.get(),
                              .exports = *exports_,
+                             .kept = *kept_,
                              .to_device = *to_device_,
                              .to_host = *to_host_},
       options_.pipelined,
@@ -164,7 +191,8 @@ Result<void> Executor::start_instances() {
                               .layers = layers_.get(),
                               .trimmer = *trimmer_,
                               .shares = shares_,
-                              .requests = *requests_},
+                              .requests = *requests_,
+                              .kept = *kept_},
       std::make_unique<InstanceLoader>(driver_, ordinal_, capability, std::move(loading)),
       Instances::Options{.pipelined = options_.pipelined,
                          .reserves = options_.pool == ExecutorPool::kStatic});
@@ -177,6 +205,7 @@ Executor::~Executor() {
   if (instances_ != nullptr) instances_->stop();
   if (requests_ != nullptr) requests_->stop();
   trimmer_.reset();
+  kept_.reset();
   to_device_.reset();
   to_host_.reset();
   layers_.reset();

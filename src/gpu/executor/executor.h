@@ -19,6 +19,7 @@
 #include "gpu/executor/context_watch.h"
 #include "gpu/executor/exports.h"
 #include "gpu/executor/instances.h"
+#include "gpu/executor/kept_objects.h"
 #include "gpu/executor/layered_memory.h"
 #include "gpu/executor/memory_trimmer.h"
 #include "gpu/executor/multiprocessor_shares.h"
@@ -69,6 +70,7 @@ class Executor {
            OwnedFd socket, int ordinal, ExecutorOptions options, std::function<void(int)> on_end);
   Result<void> start();
   Result<void> start_memory();
+  void start_kept_objects();
   Result<void> start_layers();
   void start_requests();
   Result<void> start_instances();
@@ -95,6 +97,8 @@ class Executor {
   void handle(protocol::ExportEnded message, std::vector<OwnedFd> fds);
   void handle(protocol::TakeObject message, std::vector<OwnedFd> fds);
   void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
+  void drop(const protocol::DropObject& message);
+  void handle(protocol::WriteObject message, std::vector<OwnedFd> fds);
   void handle(protocol::NeedObject message, std::vector<OwnedFd> fds);
   void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
   // The rest is handled nowhere: the worker does not send it.
@@ -118,6 +122,7 @@ class Executor {
   std::unique_ptr<LayeredMemory> layers_;  // if there is any
   std::unique_ptr<MemoryTrimmer> trimmer_;
   std::unique_ptr<TransferEngine> to_device_, to_host_;
+  std::unique_ptr<KeptObjects> kept_;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Instances> instances_;
   std::optional<Clients> clients_;

@@ -77,7 +77,20 @@ void Executor::handle(protocol::TakeObject message, std::vector<OwnedFd> fds) {
 }
 
 void Executor::handle(protocol::DropObject message, std::vector<OwnedFd>) {
-  if (message.deleted) return contents_->forget(message.object);
+  if (message.deleted) {
+    contents_->forget(message.object);
+    return kept_->forget(message.object);
+  }
+  // What is kept goes when it is written. What asks for none is answered when all has gone that the
+  // messages before it have sent away.
+  if (kept_->has(message.object)) kept_->write(message.object);
+  if (!kept_->has(message.object) && message.object != ObjectId{}) return drop(message);
+  kept_->when_written([this, message] {
+    if (!watch_.has_ended()) drop(message);
+  });
+}
+
+void Executor::drop(const protocol::DropObject& message) {
   // Wanted again, it is had from where it then lies.
   contents_->close_file(message.object);
   const DeviceName name = DeviceName::of(message.object);
@@ -87,6 +100,10 @@ void Executor::handle(protocol::DropObject message, std::vector<OwnedFd>) {
   store_->drop(name);
   if (is_held && stays == Bytes(0)) return;  // that it has gone is reported by now
   connection_.send(protocol::ObjectHeld{message.object, stays});
+}
+
+void Executor::handle(protocol::WriteObject message, std::vector<OwnedFd>) {
+  kept_->write(message.object);
 }
 
 void Executor::handle(protocol::NeedObject message, std::vector<OwnedFd>) {

@@ -12,10 +12,11 @@ namespace lambent::executor {
 void Instances::begin_arrival(KernelInstance& instance) {
   Arrival& arrival = instance.arrival;
   arrival.is_under_way = true;
-  arrival.moved = Bytes(0);
+  if (!std::exchange(arrival.awaits_writes, false)) arrival.moved = Bytes(0);
   for (const Constant& constant : instance.loaded->constants) {
     const bool was_there = with_.store.find(constant.name) != nullptr;
     const auto pinned = with_.contents.pin_constant(constant, user_of(instance.id));
+    if (!pinned.ok() && await_writes(instance, pinned.error())) return;
     if (!pinned.ok()) return arrival_failed(instance, pinned.error());
     arrival.constants.push_back(constant.name);
     if (!was_there) arrival.moved += constant.size;
@@ -25,8 +26,23 @@ void Instances::begin_arrival(KernelInstance& instance) {
   look_for_arrival(instance);
 }
 
+// Kept objects lie in the memory that the constants need: they come when some are written.
+bool Instances::await_writes(KernelInstance& instance, const Error& error) {
+  const bool is_short = error.code == ErrorCode::kResourceExhausted;
+  if (!is_short || !with_.kept.make_room()) return false;
+  end_arrival(instance);
+  instance.arrival.is_under_way = instance.arrival.awaits_writes = true;
+  return true;
+}
+
 // Whether all are there.
 void Instances::look_for_arrival(KernelInstance& instance) {
+  if (instance.arrival.awaits_writes) {
+    if (!instance.is_removed) return begin_arrival(instance);
+    instance.arrival.awaits_writes = false;
+    end_arrival(instance);
+    return finish_removal(instance.id);
+  }
   for (const Constant& constant : instance.loaded->constants) {
     const auto content = with_.contents.look(constant, user_of(instance.id));
     if (!content.ok()) return arrival_failed(instance, content.error());
@@ -130,9 +146,11 @@ void Instances::move_out(KernelInstance& instance) {
   set_limit();
   with_.trimmer.watch();
   const Bytes moved = before - memory_of(instance);
-  if (!instance.loaded->has_layers()) return report_moved_out(instance.id, moved);
-  with_.layers->move_out(instance.id,
-                         [this, id = instance.id, moved] { report_moved_out(id, moved); });
+  const auto report = [this, id = instance.id, moved] {
+    with_.kept.when_written([this, id, moved] { report_moved_out(id, moved); });
+  };
+  if (!instance.loaded->has_layers()) return report();
+  with_.layers->move_out(instance.id, report);
 }
 
 void Instances::report_moved_out(SandboxId id, Bytes moved) {

@@ -153,7 +153,10 @@ Bytes Instances::allowed() const {
   return sum;
 }
 
-void Instances::set_limit() { with_.store.set_limit(allowed()); }
+void Instances::set_limit() {
+  with_.store.set_limit(allowed());
+  with_.kept.limit_changed();
+}
 
 void Instances::set_share(SandboxId id, uint32_t share) {
   KernelInstance* instance = find(id);

@@ -12,6 +12,7 @@
 #include "gpu/executor/context_watch.h"
 #include "gpu/executor/device_thread.h"
 #include "gpu/executor/instance_loader.h"
+#include "gpu/executor/kept_objects.h"
 #include "gpu/executor/kernel_instance.h"
 #include "gpu/executor/memory_trimmer.h"
 #include "gpu/executor/multiprocessor_shares.h"
@@ -34,6 +35,7 @@ class Instances {
     MemoryTrimmer& trimmer;
     MultiprocessorShares& shares;
     Requests& requests;
+    KeptObjects& kept;
   };
   struct Options {
     bool pipelined = true;  // an instance is ready before all constants are there
@@ -83,6 +85,7 @@ class Instances {
 
   // Where their memory is (instance_moves.cc).
   void begin_arrival(KernelInstance& instance);
+  bool await_writes(KernelInstance& instance, const Error& error);
   void look_for_arrival(KernelInstance& instance);
   void end_arrival(KernelInstance& instance);
   void report_arrival(KernelInstance& instance);

@@ -31,6 +31,7 @@ class InstancesTest : public ExecutorParts {
                                .contents = *contents_,
                                .layers = nullptr,
                                .exports = *exports_,
+                               .kept = *kept_,
                                .to_device = *to_device_,
                                .to_host = *to_host_},
         true,
@@ -53,7 +54,8 @@ class InstancesTest : public ExecutorParts {
                                                                      .layers = nullptr,
                                                                      .trimmer = *trimmer_,
                                                                      .shares = *shares_,
-                                                                     .requests = *requests_},
+                                                                     .requests = *requests_,
+                                                                     .kept = *kept_},
                                              loader(), options);
   }
   void TearDown() override {

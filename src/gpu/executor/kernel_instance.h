@@ -14,8 +14,9 @@ namespace lambent::executor {
 // Constants on their way to the device, for InstanceReady or InstanceMoved.
 struct Arrival {
   bool is_under_way = false;
-  bool was_added = false;  // for InstanceReady
-  bool goes_out = false;   // the instance is moved out as soon as they are there
+  bool awaits_writes = false;  // of kept objects, whose memory its constants may have then
+  bool was_added = false;      // for InstanceReady
+  bool goes_out = false;       // the instance is moved out as soon as they are there
   Instant began;
   Bytes moved;
   std::vector<DeviceName> constants;  // pinned until all are there

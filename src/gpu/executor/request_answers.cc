@@ -131,14 +131,17 @@ void Requests::send(RequestUnderWay& request, AnswerWriter::Answer answer) {
   auto& outputs = request.outputs.all;
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].as_object) continue;
-    finished.objects.push_back({outputs[i].object, outputs[i].type, i});
-    fds.push_back(std::move(outputs[i].file));
+    finished.objects.push_back({outputs[i].object, outputs[i].type, i, outputs[i].is_kept});
+    if (!outputs[i].is_kept) fds.push_back(std::move(outputs[i].file));
   }
   finished.run_time = request.ran - request.launched_at;
   finished.copy_out_time = with_.loop.clock().now() - request.ran;
   finished.device_memory -= request.buffers.keep_objects(outputs);
   // First what was made, because some of it may have to go at once.
   with_.connection.send(std::move(finished), std::move(fds));
+  for (const WantedOutput& output : outputs) {
+    if (output.is_kept) with_.kept.keep(output.object);
+  }
   release(request);
   hooks_.ended(id);
 }

@@ -26,7 +26,8 @@ RequestBuffers::RequestBuffers(RequestedInstance instance, DeviceStore& store, C
       contents_(contents),
       layers_(layers),
       contents_at_(instance.loaded.graph.buffers.size(), 0),
-      files_(instance.loaded.graph.buffers.size()) {}
+      files_(instance.loaded.graph.buffers.size()),
+      kept_inputs_(instance.loaded.graph.buffers.size()) {}
 
 void RequestBuffers::pin(const DeviceName& name) {
   store_.pin(name);
@@ -92,11 +93,19 @@ Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& inp
 Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input,
                                          const TensorType& type) {
   auto& file = files_[input.buffer];
-  if (file != nullptr) return true;
+  if (file != nullptr || kept_inputs_[input.buffer]) return true;
+  const DeviceName name = DeviceName::of(*input.object);
+  if (const auto* entry = store_.find(name); entry != nullptr && entry->is_kept) {
+    // It has no file, and stays on the device in any case.
+    RETURN_IF_ERROR(contents_.pin_object(*input.object, type, user_of(instance_.id)));
+    pinned_.push_back(name);
+    kept_inputs_[input.buffer] = true;
+    return true;
+  }
   ASSIGN_OR_RETURN(file, contents_.host_object(*input.object, type));
   if (file == nullptr) return false;
   // It may have to go for the request's own copy: then that comes from the host.
-  needs_.push_back(store_.need(DeviceName::of(*input.object)));
+  needs_.push_back(store_.need(name));
   return true;
 }
 
@@ -227,10 +236,11 @@ Result<void> RequestBuffers::move_input(uint32_t buffer, Bytes size) {
 }
 
 Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request& request,
-                                                    const InvocationId& invocation) {
+                                                    const InvocationId& invocation,
+                                                    const KeptObjects& kept) {
   LoadedInstance& loaded = instance_.loaded;
   WantedOutputs outputs;
-  Bytes total = kFlagBytes;
+  Bytes total = kFlagBytes, keeps;
   uint32_t objects = 0;
   for (const auto& wanted : request.outputs) {
     WantedOutput output;
@@ -244,15 +254,22 @@ Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request&
     }
     output.from = addresses_[wanted.buffer];
     output.lies = DeviceName::of(instance_.id, wanted.buffer);
-    output.offset = total.count;
-    total += output.size;
     RETURN_IF_ERROR(copy_output(output));
+    const Bytes lies = wanted.on_device ? store_.find(output.lies)->size : Bytes(0);
+    output.is_kept = is_shareable(lies) && kept.has_room(keeps + lies);
+    if (output.is_kept) {
+      keeps += lies;
+    } else {
+      output.offset = total.count;
+      total += output.size;
+    }
     outputs.all.push_back(std::move(output));
   }
   outputs.are_inline = total <= loaded.out->size();
   if (!outputs.are_inline) return outputs;
   char* out = static_cast<char*>(loaded.out->pointer());
   for (const WantedOutput& output : outputs.all) {
+    if (output.is_kept) continue;
     RETURN_IF_ERROR(loaded.stream().copy_to_host(out + output.offset, output.from, output.size));
   }
   return outputs;

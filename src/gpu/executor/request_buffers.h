@@ -15,6 +15,7 @@
 #include "decide/kernel_graph/request.h"
 #include "gpu/executor/contents.h"
 #include "gpu/executor/instance_loader.h"
+#include "gpu/executor/kept_objects.h"
 #include "gpu/executor/layered_memory.h"
 #include "gpu/executor/reservation.h"
 
@@ -25,7 +26,8 @@ struct WantedOutput {
   uint32_t buffer = 0;
   Bytes size;
   bool as_object = false;
-  TensorType type;  // of an object
+  bool is_kept = false;  // an object that is not copied to the host
+  TensorType type;       // of an object
   ObjectId object;
   DeviceName lies;       // until it goes by the object's name
   CUdeviceptr from = 0;  // where it is copied to the host from
@@ -67,9 +69,10 @@ class RequestBuffers {
   Result<void> place();
   // Queues the inputs that are short and those that lie on the device; returns the rest.
   Result<std::vector<TransferPiece>> queue_inputs(const kernel_graph::Request& request);
-  // Behind the kernels. Objects are named after the invocation.
+  // Behind the kernels. Objects are named after the invocation; those that are to be kept on the
+  // device are, as far as `kept` has room.
   Result<WantedOutputs> queue_outputs(const kernel_graph::Request& request,
-                                      const InvocationId& invocation);
+                                      const InvocationId& invocation, const KeptObjects& kept);
 
   // Where each buffer lies once it is placed, until the next request.
   std::span<const CUdeviceptr> addresses() const { return addresses_; }
@@ -100,6 +103,7 @@ class RequestBuffers {
   std::vector<CUdeviceptr> addresses_;
   std::vector<CUdeviceptr> contents_at_;         // of shared content that is there, pinned
   std::vector<std::shared_ptr<OwnedFd>> files_;  // of objects that are copied to the request's own
+  std::vector<bool> kept_inputs_;  // by buffer: a kept object that is copied from where it lies
   std::vector<DeviceName> pinned_;
   std::vector<uint64_t> needs_;  // objects on the device that are wanted there, but not pinned
 };

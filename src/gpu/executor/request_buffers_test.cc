@@ -24,7 +24,7 @@ class RequestBuffersTest : public ExecutorParts {
     LoadedInstance& loaded = instance.loaded;
     loaded.program->bind(buffers.addresses());
     EXPECT_TRUE(loaded.program->launch(0, loaded.stream().get()).ok());
-    auto outputs = buffers.queue_outputs(request, kInvocation);
+    auto outputs = buffers.queue_outputs(request, kInvocation, *kept_);
     EXPECT_TRUE(outputs.ok());
     EXPECT_TRUE(loaded.stream().synchronize().ok());
     return std::move(*outputs);
@@ -136,7 +136,7 @@ TEST_F(RequestBuffersTest, LongValuesAreLeftToTheLink) {
   ASSERT_EQ(pieces->size(), 1u);
   EXPECT_EQ(pieces->at(0).size, Bytes::mib(2));
   EXPECT_EQ(pieces->at(0).device, buffers.addresses()[0]);
-  const auto outputs = buffers.queue_outputs(request, kInvocation);
+  const auto outputs = buffers.queue_outputs(request, kInvocation, *kept_);
   ASSERT_TRUE(outputs.ok());
   EXPECT_FALSE(outputs->are_inline);
   ASSERT_TRUE(instance.loaded.stream().synchronize().ok());

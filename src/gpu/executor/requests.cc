@@ -147,9 +147,9 @@ void Requests::gather(RequestUnderWay& request) {
   copy_in(request, std::move(*copies));
 }
 
-// What is exported to others stays where it is until they have it, which is soon; and pages of
-// layers that lie free go to the device. A request for which there is too little memory meanwhile
-// tries again then.
+// What is exported to others stays where it is until they have it, which is soon; pages of layers
+// that lie free go to the device; and kept objects can be evicted once they are written. A request
+// for which there is too little memory meanwhile tries again then.
 bool Requests::await_room(RequestUnderWay& request, const Error& error) {
   const bool is_short = error.code == ErrorCode::kResourceExhausted;
   if (is_short && with_.layers != nullptr && with_.layers->pages().size() > Bytes(0) &&
@@ -160,7 +160,8 @@ bool Requests::await_room(RequestUnderWay& request, const Error& error) {
       if (!with_.watch.has_ended()) hooks_.progress();
     });
   }
-  request.awaits_room = is_short && (pages_asked_ > 0 || !with_.exports.empty());
+  const bool writes = is_short && with_.kept.make_room();
+  request.awaits_room = is_short && (pages_asked_ > 0 || !with_.exports.empty() || writes);
   return request.awaits_room;
 }
 
@@ -211,8 +212,8 @@ void Requests::advance(RequestUnderWay& request) {
 }
 
 Result<void> Requests::end_program(RequestUnderWay& request) {
-  ASSIGN_OR_RETURN(request.outputs,
-                   request.buffers.queue_outputs(request.request, request.message.invocation));
+  ASSIGN_OR_RETURN(request.outputs, request.buffers.queue_outputs(
+                                        request.request, request.message.invocation, with_.kept));
   EarlyAnswers::prepare(request);
   return call_back(request);
 }

@@ -17,6 +17,7 @@
 #include "gpu/executor/device_thread.h"
 #include "gpu/executor/early_answers.h"
 #include "gpu/executor/exports.h"
+#include "gpu/executor/kept_objects.h"
 #include "gpu/executor/request.h"
 
 namespace lambent::executor {
@@ -34,6 +35,7 @@ class Requests {
     Contents& contents;
     LayeredMemory* layers;  // if there is any
     const Exports& exports;
+    KeptObjects& kept;
     TransferEngine &to_device, &to_host;
   };
   struct Hooks {

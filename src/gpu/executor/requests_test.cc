@@ -27,6 +27,7 @@ class RequestsTest : public ExecutorParts {
                                .contents = *contents_,
                                .layers = nullptr,
                                .exports = *exports_,
+                               .kept = *kept_,
                                .to_device = *to_device_,
                                .to_host = *to_host_},
         true,

@@ -11,9 +11,12 @@ Error exhausted(std::string message) { return {ErrorCode::kResourceExhausted, st
 
 // What travels is neither spilled nor counted among the recently used.
 bool is_at_rest_in_memory(ObjectPlace place) { return place == ObjectPlace::kMemory; }
+bool is_only_on_device(ObjectPlace place) {
+  return place == ObjectPlace::kDevice || place == ObjectPlace::kComing;
+}
 bool takes_memory(ObjectPlace place) {
   return place == ObjectPlace::kMemory || place == ObjectPlace::kSpilling ||
-         place == ObjectPlace::kReading;
+         place == ObjectPlace::kReading || is_only_on_device(place);
 }
 bool takes_disk(ObjectPlace place) {
   return place == ObjectPlace::kSpilling || place == ObjectPlace::kDisk ||
@@ -46,6 +49,10 @@ std::string_view name_of(ObjectPlace place) {
       return "disk";
     case ObjectPlace::kReading:
       return "reading";
+    case ObjectPlace::kDevice:
+      return "device";
+    case ObjectPlace::kComing:
+      return "coming";
   }
   return "";
 }
@@ -107,7 +114,8 @@ Result<void> ObjectIndex::may_come(const ObjectKey& key, Bytes size) const {
 }
 
 Result<void> ObjectIndex::add(const ObjectKey& key, TensorType type, Bytes size,
-                              std::optional<Duration> time_to_live, Instant now) {
+                              std::optional<Duration> time_to_live, Instant now,
+                              ObjectPlace where) {
   auto may = may_come(key, size);
   if (may.ok()) may = check_room(size);
   if (!may.ok()) {
@@ -131,7 +139,7 @@ Result<void> ObjectIndex::add(const ObjectKey& key, TensorType type, Bytes size,
   used_[key.tenant] += size;
   ++counted_.objects;
   ++counted_.stored;
-  place(key, entry, ObjectPlace::kMemory);
+  place(key, entry, where);
   entry.time_to_live = time_to_live.value_or(options_.time_to_live);
   set_expiry(key, entry, now + entry.time_to_live);
   return {};
@@ -261,6 +269,25 @@ void ObjectIndex::read_back(const ObjectKey& key) {
   ++counted_.read_back;
 }
 
+void ObjectIndex::start_coming(const ObjectKey& key) {
+  place(key, entries_.find(key)->second, ObjectPlace::kComing);
+}
+
+void ObjectIndex::came(const ObjectKey& key) {
+  place(key, entries_.find(key)->second, ObjectPlace::kMemory);
+}
+
+void ObjectIndex::coming_failed(const ObjectKey& key) {
+  place(key, entries_.find(key)->second, ObjectPlace::kDevice);
+}
+
+const ObjectKey* ObjectIndex::choose_to_come() const {
+  if (on_device_.empty() || recent_.size() > 1 || !pressed(Bytes(0))) return nullptr;
+  const ObjectKey& oldest = on_device_.begin()->second;
+  const Bytes size = entries_.find(oldest)->second.status.size;
+  return disk_ + size <= options_.disk ? &oldest : nullptr;
+}
+
 void ObjectIndex::reading_failed(const ObjectKey& key) {
   place(key, entries_.find(key)->second, ObjectPlace::kDisk);
 }
@@ -289,7 +316,8 @@ std::vector<ObjectStatus> ObjectIndex::list(TenantId tenant, std::optional<Objec
 
 StoreStatistics ObjectIndex::statistics() const {
   StoreStatistics now = counted_;
-  now.memory = memory_;
+  now.memory = memory_ - device_;
+  now.device = device_;
   now.disk = disk_;
   return now;
 }
@@ -348,6 +376,13 @@ void ObjectIndex::place(const ObjectKey& key, Entry& entry, ObjectPlace place) {
   const Bytes size = entry.status.size;
   if (takes_memory(before)) memory_ -= size, --in_memory_;
   if (takes_memory(place)) memory_ += size, ++in_memory_;
+  if (is_only_on_device(before)) device_ -= size;
+  if (is_only_on_device(place)) device_ += size;
+  if (before == ObjectPlace::kDevice) on_device_.erase(entry.last_use);
+  if (place == ObjectPlace::kDevice) {
+    entry.last_use = next_use_++;
+    on_device_.emplace(entry.last_use, key);
+  }
   if (takes_disk(before)) disk_ -= size;
   if (takes_disk(place)) disk_ += size;
   if (before == ObjectPlace::kSpilling) spilling_ -= size, --spilling_count_;

@@ -45,9 +45,19 @@ struct IndexOptions {
 enum class ObjectState : uint8_t { kExpected, kFailed, kExists };
 std::string_view name_of(ObjectState state);  // "expected", "failed", "exists"
 
-// Where the bytes of an object are. While they travel they are at both places.
-enum class ObjectPlace : uint8_t { kNowhere, kMemory, kSpilling, kDisk, kReading };
-std::string_view name_of(ObjectPlace place);  // "nowhere", "memory", "spilling", "disk", "reading"
+// Where the bytes of an object are. While they travel they are at both places. On a device are
+// those that are nowhere else; their room in memory is kept for them, so that they can always come.
+enum class ObjectPlace : uint8_t {
+  kNowhere,
+  kMemory,
+  kSpilling,
+  kDisk,
+  kReading,
+  kDevice,
+  kComing,
+};
+// "nowhere", "memory", "spilling", "disk", "reading", "device", "coming"
+std::string_view name_of(ObjectPlace place);
 
 struct ObjectStatus {
   ObjectId object;
@@ -67,6 +77,7 @@ struct StoreStatistics {
   uint64_t expected = 0;
   Bytes memory;
   Bytes disk;
+  Bytes device;  // only there
   uint64_t waiting = 0;
 
   uint64_t stored = 0;
@@ -91,9 +102,11 @@ class ObjectIndex {
   // Whether it may come, if memory is found for it: ALREADY_EXISTS, RESOURCE_EXHAUSTED (the
   // tenant's quota, the number of objects, its own or the node's), OUT_OF_RANGE (its size).
   Result<void> may_come(const ObjectKey& key, Bytes size) const;
-  // The object exists, in memory. As may_come(), and RESOURCE_EXHAUSTED if memory is full.
+  // The object exists, in memory or on a device. As may_come(), and RESOURCE_EXHAUSTED if memory is
+  // full.
   Result<void> add(const ObjectKey& key, TensorType type, Bytes size,
-                   std::optional<Duration> time_to_live, Instant now);
+                   std::optional<Duration> time_to_live, Instant now,
+                   ObjectPlace place = ObjectPlace::kMemory);
   // False if it was not expected.
   bool fail(const ObjectKey& key, Error cause, Instant now);
 
@@ -124,6 +137,14 @@ class ObjectIndex {
   bool start_reading(const ObjectKey& key);
   // Whether room may still come of itself: something is on its way to or from the disk.
   bool room_may_come() const { return spilling_count_ + reading_count_ > 0; }
+  // It is asked for from its device (kComing).
+  void start_coming(const ObjectKey& key);
+  // It is in memory, and may go from its device; or stays only there.
+  void came(const ObjectKey& key);
+  void coming_failed(const ObjectKey& key);
+  // Who is to come from a device so that others can be spilled in its place: the least recently
+  // used, if memory is short and nothing is left to spill; null if none is.
+  const ObjectKey* choose_to_come() const;
   // It is in memory again, and its file may go; or is no more, and asking says why.
   void read_back(const ObjectKey& key);
   void lose(const ObjectKey& key, Error cause, Instant now);
@@ -139,7 +160,7 @@ class ObjectIndex {
  private:
   struct Entry {
     ObjectStatus status;
-    uint64_t last_use = 0;  // its key in recent_, if it is in memory at rest
+    uint64_t last_use = 0;  // its key in recent_ or on_device_, if it is there
     Duration time_to_live{};
     bool removed = false;  // when the last reference goes
   };
@@ -159,6 +180,7 @@ class ObjectIndex {
   Entries entries_;
   std::map<uint64_t, ObjectKey> recent_;  // in memory and at rest, by last use
   uint64_t next_use_ = 1;
+  std::map<uint64_t, ObjectKey> on_device_;           // and not coming, by last use
   std::set<std::pair<Instant, ObjectKey>> expiries_;  // of those that are not held
   std::unordered_map<TenantId, Bytes> quotas_;        // of tenants that have one of their own
   std::unordered_map<TenantId, Bytes> used_;
@@ -167,6 +189,7 @@ class ObjectIndex {
   Bytes memory_;
   Bytes spilling_;
   Bytes disk_;
+  Bytes device_;  // of memory_: only reserved
   size_t in_memory_ = 0;
   size_t spilling_count_ = 0;
   size_t reading_count_ = 0;

@@ -1,4 +1,4 @@
-// The part of ObjectStore that moves objects between memory and disk.
+// The part of ObjectStore that moves objects between memory and disk, and from devices to memory.
 #include <utility>
 
 #include "node/objects/object_store.h"
@@ -15,48 +15,69 @@ constexpr Duration kDiskPause = seconds(1);
 void ObjectStore::relieve(Bytes wanted) {
   if (loop_.now() < spill_again_) return;
   for (const ObjectKey& key : index_.choose_spills(wanted)) spill(key);
+  // What is only on a device can go to disk once it is in memory.
+  if (const ObjectKey* key = index_.choose_to_come()) ask_back(ObjectKey(*key));
+}
+
+void ObjectStore::not_brought(TenantId tenant, ObjectId object, const Error& error) {
+  const ObjectKey key{tenant, object};
+  const auto found = index_.find(key);
+  if (!found.ok() || (*found)->place != ObjectPlace::kComing) return;
+  index_.coming_failed(key);
+  fail_waits(key, error.with_context("bring object " + to_string(object) + " from its device"));
+}
+
+// Of one whose bytes are in memory nothing is lost.
+void ObjectStore::lose(TenantId tenant, ObjectId object, const Error& cause) {
+  const ObjectKey key{tenant, object};
+  const auto found = contents_.find(key);
+  if (found == contents_.end() || found->second.memfd != nullptr) return;
+  log_.error("object_lost", {{"object", to_string(object)}, {"error", to_string(cause)}});
+  index_.lose(key, cause, loop_.now());
+  drop(key);
+  time_expiry();
+  settle(key);
 }
 
 void ObjectStore::spill(const ObjectKey& key) {
-  const Content& content = contents_.at(key);
-  const uint64_t version = content.version;
-  const Bytes size = (*index_.find(key))->size;
-  const bool taken = folder_.write(
-      version, content.memfd, size,
-      [this, key, version](Result<uint32_t> checksum) { finish_spill(key, version, checksum); });
-  if (taken) return;
+  const Content& spilled = contents_.at(key);
+  const uint64_t version = spilled.version;
+  const auto finish = [this, key, version](const Result<uint32_t>& checksum) {
+    const auto found = contents_.find(key);
+    if (found == contents_.end() || found->second.version != version) {
+      if (checksum.ok()) folder_.remove(version);
+      return start_reads();
+    }
+    Content& content = found->second;
+    if (checksum.ok()) {
+      index_.spilled(key);
+      folder_.close(std::move(content.memfd));
+      content.checksum = *checksum;
+      content.has_file = true;
+    } else {
+      index_.spill_failed(key);
+      spill_again_ = loop_.now() + kDiskPause;
+      log_.error("object_not_spilled",
+                 {{"object", to_string(key.object)}, {"error", to_string(checksum.error())}});
+    }
+    start_reads();
+    relieve(Bytes(0));
+  };
+  if (folder_.write(version, spilled.memfd, (*index_.find(key))->size, finish)) return;
   index_.spill_failed(key);
   spill_again_ = loop_.now() + kDiskPause;
-}
-
-void ObjectStore::finish_spill(const ObjectKey& key, uint64_t version,
-                               const Result<uint32_t>& checksum) {
-  const auto found = contents_.find(key);
-  if (found == contents_.end() || found->second.version != version) {
-    if (checksum.ok()) folder_.remove(version);
-    return start_reads();
-  }
-  Content& content = found->second;
-  if (checksum.ok()) {
-    index_.spilled(key);
-    folder_.close(std::move(content.memfd));
-    content.checksum = *checksum;
-    content.has_file = true;
-  } else {
-    index_.spill_failed(key);
-    spill_again_ = loop_.now() + kDiskPause;
-    log_.error("object_not_spilled",
-               {{"object", to_string(key.object)}, {"error", to_string(checksum.error())}});
-  }
-  start_reads();
-  relieve(Bytes(0));
 }
 
 void ObjectStore::ask_back(const ObjectKey& key) {
   for (const ObjectKey& asked : reads_) {
     if (asked == key) return;
   }
-  if ((*index_.find(key))->place == ObjectPlace::kReading) return;
+  const ObjectPlace place = (*index_.find(key))->place;
+  if (place == ObjectPlace::kDevice) {
+    index_.start_coming(key);
+    return bring_ ? bring_(key.tenant, key.object) : void();
+  }
+  if (place == ObjectPlace::kReading || place == ObjectPlace::kComing) return;
   reads_.push_back(key);
   start_reads();
 }
@@ -87,41 +108,30 @@ void ObjectStore::start_reads() {
 }
 
 void ObjectStore::read(const ObjectKey& key) {
-  const Content& content = contents_.at(key);
-  const Bytes size = (*index_.find(key))->size;
-  const bool taken = folder_.read(content.version, size, content.checksum,
-                                  [this, key, version = content.version](Result<OwnedFd> memfd) {
-                                    finish_read(key, version, std::move(memfd));
-                                  });
-  if (taken) return;
+  const Content& spilled = contents_.at(key);
+  const auto finish = [this, key, version = spilled.version](Result<OwnedFd> memfd) {
+    const auto found = contents_.find(key);
+    if (found == contents_.end() || found->second.version != version) return start_reads();
+    if (memfd.ok()) {
+      index_.read_back(key);
+      found->second.memfd = std::make_shared<OwnedFd>(std::move(*memfd));
+      found->second.has_file = false;
+      // The old file may stay a while: another must not need its name.
+      found->second.version = folder_.next_version();
+      folder_.remove(version);
+      settle(key);
+      relieve(Bytes(0));
+    } else if (memfd.error().code == ErrorCode::kDataLoss) {
+      lose(key.tenant, key.object, memfd.error());
+    } else {
+      index_.reading_failed(key);
+      fail_waits(key, memfd.error().with_context("read object " + to_string(key.object) + " back"));
+    }
+    start_reads();
+  };
+  if (folder_.read(spilled.version, (*index_.find(key))->size, spilled.checksum, finish)) return;
   index_.reading_failed(key);
   fail_waits(key, {ErrorCode::kResourceExhausted, "the disk has too much to do; try again later"});
-}
-
-void ObjectStore::finish_read(const ObjectKey& key, uint64_t version, Result<OwnedFd> memfd) {
-  const auto found = contents_.find(key);
-  if (found == contents_.end() || found->second.version != version) return start_reads();
-  if (memfd.ok()) {
-    index_.read_back(key);
-    found->second.memfd = std::make_shared<OwnedFd>(std::move(*memfd));
-    found->second.has_file = false;
-    // The old file may stay a while: another must not need its name.
-    found->second.version = folder_.next_version();
-    folder_.remove(version);
-    settle(key);
-    relieve(Bytes(0));
-  } else if (memfd.error().code == ErrorCode::kDataLoss) {
-    log_.error("object_lost",
-               {{"object", to_string(key.object)}, {"error", to_string(memfd.error())}});
-    index_.lose(key, memfd.error(), loop_.now());
-    drop(key);
-    time_expiry();
-    settle(key);
-  } else {
-    index_.reading_failed(key);
-    fail_waits(key, memfd.error().with_context("read object " + to_string(key.object) + " back"));
-  }
-  start_reads();
 }
 
 }  // namespace lambent::objects

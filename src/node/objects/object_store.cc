@@ -11,8 +11,26 @@ namespace {
 // How long who wants an object of another node waits for it at least.
 constexpr Duration kLeastSeekTime = seconds(30);
 
+bool is_only_on_device(ObjectPlace place) {
+  return place == ObjectPlace::kDevice || place == ObjectPlace::kComing;
+}
 bool is_in_memory(ObjectPlace place) {
   return place == ObjectPlace::kMemory || place == ObjectPlace::kSpilling;
+}
+
+Result<void> check_content(const TensorType& type, int memfd) {
+  ASSIGN_OR_RETURN(const Bytes needed, byte_size(type));
+  ASSIGN_OR_RETURN(const Bytes size, check_sealed(memfd));
+  if (size == needed) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "an object " + to_string(type) + " has " + std::to_string(needed.count) +
+                   " bytes, but it came with " + std::to_string(size.count)};
+}
+
+Result<OpenedObject> copy_of(const ObjectStatus& status, const OwnedFd& memfd) {
+  OwnedFd copy(fcntl(memfd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return error_from_errno("open object " + to_string(status.object), errno);
+  return OpenedObject{status.type, status.size, std::move(copy)};
 }
 
 IndexOptions without_folder_no_disk(ObjectStoreOptions& options) {
@@ -42,21 +60,28 @@ ObjectStore::~ObjectStore() {
 
 Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
                                 std::optional<Duration> time_to_live) {
-  ASSIGN_OR_RETURN(const Bytes needed, byte_size(type));
-  ASSIGN_OR_RETURN(const Bytes size, check_sealed(memfd.get()));
-  if (size != needed) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "an object " + to_string(type) + " has " + std::to_string(needed.count) +
-                     " bytes, but it came with " + std::to_string(size.count)};
-  }
+  RETURN_IF_ERROR(check_content(type, memfd.get()));
+  return add({tenant, object}, std::move(type), std::make_shared<OwnedFd>(std::move(memfd)),
+             time_to_live);
+}
+
+Result<void> ObjectStore::store_on_device(TenantId tenant, ObjectId object, TensorType type,
+                                          std::optional<Duration> time_to_live) {
+  return add({tenant, object}, std::move(type), nullptr, time_to_live);
+}
+
+Result<void> ObjectStore::add(const ObjectKey& key, TensorType type,
+                              std::shared_ptr<const OwnedFd> memfd,
+                              std::optional<Duration> time_to_live) {
+  ASSIGN_OR_RETURN(const Bytes size, byte_size(type));
   if (time_to_live && (*time_to_live < limits::kLeastObjectTimeToLive ||
                        *time_to_live > limits::kMostObjectTimeToLive)) {
     return Error{ErrorCode::kInvalidArgument, "an object lives for 1 s to 7 days"};
   }
-  const ObjectKey key{tenant, object};
   if (index_.may_come(key, size).ok()) relieve(size);
-  RETURN_IF_ERROR(index_.add(key, std::move(type), size, time_to_live, loop_.now()));
-  contents_[key] = {std::make_shared<OwnedFd>(std::move(memfd)), folder_.next_version(), 0, false};
+  RETURN_IF_ERROR(index_.add(key, std::move(type), size, time_to_live, loop_.now(),
+                             memfd != nullptr ? ObjectPlace::kMemory : ObjectPlace::kDevice));
+  contents_[key] = {std::move(memfd), folder_.next_version(), 0, false};
   sought_.erase(key);
   time_expiry();
   settle(key);
@@ -64,18 +89,27 @@ Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType typ
   return {};
 }
 
-Result<void> ObjectStore::want(TenantId tenant, ObjectId object) { return want({tenant, object}); }
+Result<bool> ObjectStore::came(TenantId tenant, ObjectId object, OwnedFd memfd) {
+  const ObjectKey key{tenant, object};
+  const auto found = index_.find(key);
+  if (!found.ok() || !is_only_on_device((*found)->place)) return false;
+  RETURN_IF_ERROR(check_content((*found)->type, memfd.get()));
+  contents_.at(key).memfd = std::make_shared<OwnedFd>(std::move(memfd));
+  index_.came(key);
+  settle(key);
+  relieve(Bytes(0));
+  start_reads();
+  return true;
+}
 
-Result<void> ObjectStore::want(const ObjectKey& key) {
+Result<void> ObjectStore::want(TenantId tenant, ObjectId object) {
+  const ObjectKey key{tenant, object};
   if (!seek_ || index_.find(key).ok()) return {};
   RETURN_IF_ERROR(index_.expect(key, loop_.now()));
-  auto begun = seek_(key.tenant, key.object);
-  if (!begun.ok()) {
-    forget(key, begun.error());
-    return begun;
-  }
   sought_.insert(key);
-  return {};
+  auto begun = seek_(tenant, object);
+  if (!begun.ok()) not_elsewhere(tenant, object, begun.error());
+  return begun;
 }
 
 bool ObjectStore::is_sought(TenantId tenant, ObjectId object) const {
@@ -90,13 +124,10 @@ bool ObjectStore::is_waited_for(TenantId tenant, ObjectId object) const {
 
 void ObjectStore::not_elsewhere(TenantId tenant, ObjectId object, Error error) {
   const ObjectKey key{tenant, object};
-  if (sought_.erase(key) > 0) forget(key, std::move(error));
-}
-
-// Nothing is remembered of it: it may come to be.
-void ObjectStore::forget(const ObjectKey& key, Error error) {
-  fail(key.tenant, key.object, std::move(error));
-  (void)remove(key.tenant, key.object);
+  if (sought_.erase(key) == 0) return;
+  // Nothing is remembered of it: it may come to be.
+  fail(tenant, object, std::move(error));
+  (void)remove(tenant, object);
 }
 
 Result<void> ObjectStore::expect(TenantId tenant, ObjectId object) {
@@ -123,7 +154,8 @@ WaitId ObjectStore::await(TenantId tenant, ObjectId object, Instant deadline, Th
 }
 
 WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
-  if (const auto wanted = want(key); !wanted.ok()) return wait.fail(wanted.error()), 0;
+  if (const auto wanted = want(key.tenant, key.object); !wanted.ok())
+    return wait.fail(wanted.error()), 0;
   if (sought_.contains(key)) deadline = std::max(deadline, loop_.now() + kLeastSeekTime);
   const auto found = index_.find(key);
   if (!found.ok()) return wait.fail(found.error()), 0;
@@ -136,7 +168,7 @@ WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
   if (!expected && wait.there) return wait.there(TensorType(status.type)), 0;
   if (!expected && is_in_memory(status.place)) {
     index_.touch(key);
-    return wait.opened(opened(status, key)), 0;
+    return wait.opened(copy_of(status, *contents_.at(key).memfd)), 0;
   }
   if (expected && deadline <= loop_.now()) {
     return wait.fail({ErrorCode::kDeadlineExceeded,
@@ -151,7 +183,12 @@ WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
   ++waits_begun_;
   wait.key = key;
   if (expected && deadline != kNever) {
-    wait.timer = loop_.call_at(deadline, [this, id] { time_out(id); });
+    wait.timer = loop_.call_at(deadline, [this, id] {
+      Wait late = take(id);
+      ++timed_out_;
+      late.fail({ErrorCode::kDeadlineExceeded,
+                 "object " + to_string(late.key.object) + " was not made in time"});
+    });
   }
   waits_.emplace(id, std::move(wait));
   waits_of_.emplace(key, id);
@@ -162,13 +199,6 @@ WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
 
 void ObjectStore::cancel(WaitId wait) {
   if (waits_.contains(wait)) take(wait);
-}
-
-void ObjectStore::time_out(WaitId id) {
-  Wait wait = take(id);
-  ++timed_out_;
-  wait.fail({ErrorCode::kDeadlineExceeded,
-             "object " + to_string(wait.key.object) + " was not made in time"});
 }
 
 ObjectStore::Wait ObjectStore::take(WaitId id) {
@@ -203,7 +233,7 @@ void ObjectStore::settle(const ObjectKey& key) {
       take(last).there(type);
     } else if (is_in_memory(status.place)) {
       index_.touch(key);
-      auto result = opened(status, key);
+      auto result = copy_of(status, *contents_.at(key).memfd);
       take(last).opened(std::move(result));
     } else {
       ask_back(key);
@@ -220,13 +250,6 @@ void ObjectStore::fail_waits(const ObjectKey& key, const Error& error) {
   for (const WaitId wait : waits) {
     if (waits_.contains(wait)) take(wait).fail(error);
   }
-}
-
-Result<OpenedObject> ObjectStore::opened(const ObjectStatus& status, const ObjectKey& key) {
-  const int memfd = contents_.at(key).memfd->get();
-  OwnedFd copy(fcntl(memfd, F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) return error_from_errno("open object " + to_string(key.object), errno);
-  return OpenedObject{status.type, status.size, std::move(copy)};
 }
 
 Result<void> ObjectStore::hold(TenantId tenant, ObjectId object) {

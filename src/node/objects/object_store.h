@@ -64,6 +64,22 @@ class ObjectStore {
   Result<void> store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
                      std::optional<Duration> time_to_live = std::nullopt);
 
+  // The same for an object whose bytes are only on a device: they are brought when they are wanted
+  // on the host, or when memory is short. Its room in memory is kept for it until then.
+  Result<void> store_on_device(TenantId tenant, ObjectId object, TensorType type,
+                               std::optional<Duration> time_to_live = std::nullopt);
+  // Has such an object brought: came(), not_brought() or lose() follows, later.
+  using Bring = std::function<void(TenantId, ObjectId)>;
+  void bring_from_devices(Bring bring) { bring_ = std::move(bring); }
+  // Its bytes, asked for or not: clients that wait for it get it. False if they are of no use: it
+  // has gone, or was brought before. INVALID_ARGUMENT as for store().
+  Result<bool> came(TenantId tenant, ObjectId object, OwnedFd memfd);
+  // It could not be brought, but may be another time: clients that wait for it get `error`.
+  void not_brought(TenantId tenant, ObjectId object, const Error& error);
+  // It went with its device: all who ask from now on get `cause`. Nothing happens if its bytes are
+  // in memory.
+  void lose(TenantId tenant, ObjectId object, const Error& cause);
+
   // Where objects of other nodes come from: asked once for each object that is wanted and that is
   // unknown here. Unless it gives an error, store() or not_elsewhere() follows, later.
   using Seek = std::function<Result<void>(TenantId, ObjectId)>;
@@ -135,28 +151,26 @@ class ObjectStore {
   };
   // Of an object that exists.
   struct Content {
-    // Shared because the disk may still be writing it when the object goes. None: it is on disk.
+    // Shared because the disk may still be writing it when the object goes. None: it is on disk,
+    // or on a device.
     std::shared_ptr<const OwnedFd> memfd;
     uint64_t version = 0;  // names its file; no two files ever have the same
     uint32_t checksum = 0;
     bool has_file = false;  // and it is whole
   };
 
+  // No memfd: its bytes are on a device.
+  Result<void> add(const ObjectKey& key, TensorType type, std::shared_ptr<const OwnedFd> memfd,
+                   std::optional<Duration> time_to_live);
   WaitId start(const ObjectKey& key, Instant deadline, Wait wait);
-  Result<void> want(const ObjectKey& key);
-  void forget(const ObjectKey& key, Error error);
-  void time_out(WaitId wait);
   Wait take(WaitId wait);
   void settle(const ObjectKey& key);
   void fail_waits(const ObjectKey& key, const Error& error);
-  Result<OpenedObject> opened(const ObjectStatus& status, const ObjectKey& key);
   void relieve(Bytes wanted);
   void spill(const ObjectKey& key);
-  void finish_spill(const ObjectKey& key, uint64_t version, const Result<uint32_t>& checksum);
   void ask_back(const ObjectKey& key);
   void start_reads();
   void read(const ObjectKey& key);
-  void finish_read(const ObjectKey& key, uint64_t version, Result<OwnedFd> memfd);
   void expire();
   void drop(const ObjectKey& key);
   void time_expiry();
@@ -167,6 +181,7 @@ class ObjectStore {
   ObjectIndex index_;
   std::map<ObjectKey, Content> contents_;
   Gone gone_;
+  Bring bring_;
   Seek seek_;  // none: there is no other node
   std::set<ObjectKey> sought_;
   std::unordered_map<WaitId, Wait> waits_;

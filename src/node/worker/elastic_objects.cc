@@ -67,7 +67,10 @@ void ElasticObjects::give_rooms() {
 // that it was told before has been done.
 void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_smaller) {
   supervisor_.send(key, protocol::SetObjectRoom{room});
-  if (!is_smaller) return;
+  if (is_smaller) await(key);
+}
+
+void ElasticObjects::await(const ExecutorKey& key) {
   const auto [asked, is_first] = asked_.try_emplace(key);
   if (is_first) asked->second.since = loop_.clock().now();
   ++asked->second.times;
@@ -135,7 +138,8 @@ void ElasticObjects::send_to(const objects::ObjectKey& object, const ExecutorKey
   exports_.share(object.object, holder, taker, done);
 }
 
-// The host has every object that a device has, so that nothing is lost with a copy.
+// The host has the object, or the executor writes it before it lets it go: nothing is lost with a
+// copy.
 void ElasticObjects::tell_to_go(const objects::ObjectKey& object, const ExecutorKey& holder,
                                 Going why) {
   Copy* copy = places_.find(object, holder);

@@ -55,6 +55,8 @@ class ElasticObjects {
   // Whether some executor there has less room for objects than it had, and has not given back yet
   // what it has above that. One that says nothing for long hangs, and is not counted until it does.
   bool evicts(DeviceId device) const;
+  // Waits until this one has gone through what it was told by now.
+  void await(const ExecutorKey& key);
   // It says that it has.
   void made_way(const ExecutorKey& key);
 

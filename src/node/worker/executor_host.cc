@@ -55,6 +55,7 @@ ExecutorSupervisor::Events ExecutorHost::supervisor_events(const Dependencies& d
   events.on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); };
   events.on_count = [this](DeviceId device) { memory_use_.contexts_changed(device); };
   events.is_used = [this](const Key& key) { return is_used(key); };
+  events.clear = [this](const Key& key) { return objects_.clear(key); };
   if (dependencies.memory != nullptr) {
     events.has_room = [this](const Key& key, size_t contexts) {
       return memory_use_.has_room(key, contexts);
@@ -99,7 +100,7 @@ void ExecutorHost::executor_ready(const Key& key) {
 }
 
 void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
-  objects_.executor_ended(key);
+  objects_.executor_ended(key, how.cause);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = instances_.ids_of(key);
@@ -325,6 +326,7 @@ void ExecutorHost::end_soon(SandboxId id) {
 
 void ExecutorHost::end(SandboxId id, KernelInstanceEnd words, bool undelivered) {
   const std::unique_ptr<Instance> instance = instances_.remove(id, !undelivered);
+  objects_.instance_left(instance->key);
   supervisor_.left(instance->key);
   memory_use_.instances_changed(instance->key.device);
   loop_.cancel(instance->grace);

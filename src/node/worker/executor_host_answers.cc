@@ -72,6 +72,8 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
     objects_.on(key, *shared, std::move(fds));
   } else if (const auto* held = std::get_if<protocol::ObjectHeld>(&message)) {
     objects_.on(key, *held);
+  } else if (const auto* written = std::get_if<protocol::ObjectWritten>(&message)) {
+    objects_.on(key, *written, std::move(fds));
   } else if (const auto* object_export = std::get_if<protocol::ExportEnded>(&message)) {
     objects_.on(key, *object_export);
   } else {
@@ -106,7 +108,8 @@ Result<std::string> ExecutorHost::take_results(const Instance& instance,
                                                std::vector<OwnedFd>& fds) {
   if (message.error) return *message.error;
   const size_t first_object = message.payload_attached ? 1 : 0;
-  if (fds.size() != first_object + message.objects.size()) {
+  const auto kept = std::ranges::count_if(message.objects, &protocol::OutputObject::kept);
+  if (fds.size() + static_cast<size_t>(kept) != first_object + message.objects.size()) {
     return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
   }
   std::string payload = std::move(message.payload);

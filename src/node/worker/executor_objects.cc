@@ -17,7 +17,8 @@ ExecutorObjects::ExecutorObjects(loop::EventLoop& loop, ExecutorSupervisor& supe
       exports_(loop, supervisor, places_,
                [this](const auto& object, const ExecutorKey& exporter,
                       const ExecutorKey& importer) { elastic_.moved(object, exporter, importer); }),
-      elastic_(loop, supervisor, places_, exports_, store, setting_.store) {
+      elastic_(loop, supervisor, places_, exports_, store, setting_.store),
+      kept_(loop, supervisor, store) {
   if (store_ == nullptr) return;
   store_->on_gone([this](TenantId tenant, ObjectId object) { object_gone(tenant, object); });
 }
@@ -120,10 +121,11 @@ void ExecutorObjects::on(const ExecutorKey& key, const protocol::ExportEnded& me
   exports_.ended(key, message.object);
 }
 
-void ExecutorObjects::executor_ended(const ExecutorKey& key) {
+void ExecutorObjects::executor_ended(const ExecutorKey& key, const Error& cause) {
   places_.executor_ended(key);
   exports_.executor_ended(key);
   elastic_.executor_ended(key);
+  kept_.executor_ended(key, cause);
   for (auto& [object, need] : needs_) need.told.erase(key);
 }
 
@@ -135,8 +137,7 @@ Result<void> ExecutorObjects::store(const ExecutorKey& key, const protocol::Fini
     if (output.object.maker != message.invocation || store_ == nullptr) {
       return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
     }
-    auto stored =
-        store_->store(key.tenant, output.object, output.type, std::move(memfds[i]), time_to_live);
+    const auto stored = store_one(key, output, memfds, time_to_live);
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
       discard(key, message.objects, i);
@@ -145,6 +146,23 @@ Result<void> ExecutorObjects::store(const ExecutorKey& key, const protocol::Fini
     made(key, output);
   }
   return {};
+}
+
+Result<void> ExecutorObjects::store_one(const ExecutorKey& key,
+                                        const protocol::OutputObject& output,
+                                        std::vector<OwnedFd>& memfds,
+                                        std::optional<Duration> time_to_live) {
+  if (!output.kept) {
+    OwnedFd memfd = std::move(memfds.front());
+    memfds.erase(memfds.begin());
+    return store_->store(key.tenant, output.object, output.type, std::move(memfd), time_to_live);
+  }
+  auto stored = kept_.store({key.tenant, output.object}, key, output.type, time_to_live);
+  // The host has it: the executor need not keep what it has made again.
+  if (!stored.ok() && stored.error().code == ErrorCode::kAlreadyExists) {
+    supervisor_.send(key, protocol::WriteObject{output.object});
+  }
+  return stored;
 }
 
 void ExecutorObjects::made(const ExecutorKey& key, const protocol::OutputObject& output) {
@@ -196,6 +214,7 @@ void ExecutorObjects::tell_need(const objects::ObjectKey& object, const Executor
 }
 
 void ExecutorObjects::object_gone(TenantId tenant, ObjectId object) {
+  kept_.gone({tenant, object});
   for (const ExecutorKey& key : places_.forget({tenant, object})) {
     supervisor_.send(key, protocol::DropObject{object, true});
   }

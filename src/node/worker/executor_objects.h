@@ -15,6 +15,7 @@
 #include "node/worker/elastic_objects.h"
 #include "node/worker/executor_plan.h"
 #include "node/worker/executor_supervisor.h"
+#include "node/worker/kept_objects.h"
 #include "node/worker/object_exports.h"
 #include "node/worker/object_places.h"
 
@@ -40,12 +41,24 @@ class ExecutorObjects {
   void on(const ExecutorKey& key, const protocol::ObjectShared& message, std::vector<OwnedFd> fds);
   void on(const ExecutorKey& key, const protocol::ObjectHeld& message);
   void on(const ExecutorKey& key, const protocol::ExportEnded& message);
-  void executor_ended(const ExecutorKey& key);
+  void on(const ExecutorKey& key, const protocol::ObjectWritten& message,
+          std::vector<OwnedFd> fds) {
+    kept_.on(key, message, std::move(fds));
+  }
+  // What only it had is lost, for this reason.
+  void executor_ended(const ExecutorKey& key, const Error& cause);
+  // An instance has left it, and its memory with it: what starts there waits until objects that
+  // are only there have been written.
+  void instance_left(const ExecutorKey& key) {
+    if (kept_.any_of(key)) elastic_.await(key);
+  }
+  // As KeptObjects::clear().
+  bool clear(const ExecutorKey& key) { return kept_.clear(key); }
   // A request of that executor has ended: what it read may be released.
   void may_release(const ExecutorKey& key) { places_.may_release(key); }
 
-  // Stores the objects that a request of that executor made, one memfd each. An error: none of
-  // those that follow the stored ones exists.
+  // Stores the objects that a request of that executor made, one memfd for each that is not kept.
+  // An error: none of those that follow the stored ones exists.
   Result<void> store(const ExecutorKey& key, const protocol::Finished& message,
                      std::vector<OwnedFd> memfds, std::optional<Duration> time_to_live);
   // Objects that were made and are kept nowhere: the executor drops those from `first` on.
@@ -70,6 +83,9 @@ class ExecutorObjects {
   const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& moves() const {
     return elastic_.moves();
   }
+  const std::array<KeptObjects::Counted, KeptObjects::kEvents>& kept() const {
+    return kept_.counted();
+  }
   // Objects that executors asked for, by where they were had from: their device, another one, the
   // host.
   const std::array<ElasticObjects::Moved, 3>& reads() const { return reads_; }
@@ -79,6 +95,8 @@ class ExecutorObjects {
                    std::optional<ObjectExports::Export> object_export);
   void count_read(const ExecutorKey& key, Bytes size,
                   const std::optional<ObjectExports::Export>& object_export);
+  Result<void> store_one(const ExecutorKey& key, const protocol::OutputObject& output,
+                         std::vector<OwnedFd>& memfds, std::optional<Duration> time_to_live);
   void made(const ExecutorKey& key, const protocol::OutputObject& output);
   void tell_need(const objects::ObjectKey& object, const ExecutorKey& key);
   void object_gone(TenantId tenant, ObjectId object);
@@ -90,6 +108,7 @@ class ExecutorObjects {
   ObjectPlaces places_;
   ObjectExports exports_;
   ElasticObjects elastic_;
+  KeptObjects kept_;
   // What queued requests read, and which executors were told.
   struct Need {
     unsigned requests = 0;

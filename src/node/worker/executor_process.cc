@@ -50,6 +50,8 @@ void without_descriptors(ExecutorMessage& message) {
   const Error lost{ErrorCode::kResourceExhausted, "the worker cannot have as many files open"};
   if (auto* finished = std::get_if<protocol::Finished>(&message)) {
     if (!finished->error) finished->error = lost;
+  } else if (auto* written = std::get_if<protocol::ObjectWritten>(&message)) {
+    if (!written->error) written->error = lost;
   }
 }
 

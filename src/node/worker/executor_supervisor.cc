@@ -86,9 +86,21 @@ void ExecutorSupervisor::watch_idleness(const ExecutorKey& key) {
 
 void ExecutorSupervisor::retire(const ExecutorKey& key, const std::string& reason) {
   const auto found = executors_.find(key);
-  if (found == executors_.end()) return;
+  if (found == executors_.end() || found->second.retired) return;
+  const bool was_ready = ready(key);
   found->second.retired = true;
-  found->second.process->kill({ErrorCode::kCancelled, reason});
+  found->second.reason = reason;
+  if (!was_ready || !events_.clear || !events_.clear(key)) return cleared(key);
+  loop_.call_after(kMostClearing,
+                   [this, key, process = process_of(key), alive = std::weak_ptr(alive_)] {
+                     if (!alive.expired() && process_of(key) == process) cleared(key);
+                   });
+}
+
+void ExecutorSupervisor::cleared(const ExecutorKey& key) {
+  const auto found = executors_.find(key);
+  if (found == executors_.end() || !found->second.retired) return;
+  found->second.process->kill({ErrorCode::kCancelled, found->second.reason});
 }
 
 size_t ExecutorSupervisor::executors_on(DeviceId device) const {

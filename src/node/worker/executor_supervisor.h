@@ -75,6 +75,9 @@ class ExecutorSupervisor {
     std::function<bool(const ExecutorKey&, size_t contexts)> has_room;
     // Whether anything has a place in it, or wants one.
     std::function<bool(const ExecutorKey&)> is_used;
+    // It is to end because nothing uses it: what only it has must be brought elsewhere before.
+    // False if there is nothing; else cleared() follows. May be empty: there never is.
+    std::function<bool(const ExecutorKey&)> clear;
     // An executor will ask for turns on the device's link at this socket, until it is forgotten.
     // May be empty: then there are no turns.
     std::function<void(SandboxId, DeviceId, OwnedFd listener)> serve_link;
@@ -116,6 +119,8 @@ class ExecutorSupervisor {
   size_t used_contexts_on(DeviceId device) const;
   // Those there that nothing uses leave, kept or not; they come back when they are needed.
   void retire_unused(DeviceId device, const std::string& reason);
+  // Nothing is only in this one any more; if it is to end, it does.
+  void cleared(const ExecutorKey& key);
   bool launched(const ExecutorKey& key) const;
   bool empty() const { return executors_.empty(); }
   const ExecutorEnds& ends() const { return ends_; }
@@ -141,12 +146,15 @@ class ExecutorSupervisor {
     bool blamed = false;          // and whose request it was
     bool hung = false;            // it is ended for a request that does not end
     bool retired = false;         // it is ended because it is not used
+    std::string reason;           // of that
     uint64_t last_use = 0;        // counts up with every use of any
     uint64_t wanted = 0;          // at which of these it came to be used; zero: it is only kept
     bool has_room = false;        // it is only kept, and about to be launched
     loop::TimerId idle_timer;
   };
 
+  // What is brought elsewhere before an executor ends has so long.
+  static constexpr Duration kMostClearing = seconds(5);
   // Of what a start may take, how much may be a wait for room.
   static constexpr int kWaitPart = 3;
 

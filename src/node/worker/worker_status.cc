@@ -303,9 +303,11 @@ void WorkerStatus::set_slices() const {
 }
 
 void WorkerStatus::set_objects() const {
-  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = uses_.executors.objects().on_devices(),
-                                            .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
-                                            .reads = {{{"device"}, {"neighbour"}, {"host"}}}};
+  metrics::WorkerMetrics::ObjectMoves moves{
+      .on_devices = uses_.executors.objects().on_devices(),
+      .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
+      .reads = {{{"device"}, {"neighbour"}, {"host"}}},
+      .kept = {{{"kept"}, {"read"}, {"evicted"}, {"avoided"}, {"lost"}}}};
   const auto count = [](auto& ways, const auto& counted) {
     for (size_t i = 0; i < ways.size(); ++i) {
       ways[i].objects = counted[i].objects;
@@ -314,6 +316,7 @@ void WorkerStatus::set_objects() const {
   };
   count(moves.ways, uses_.executors.objects().moves());
   count(moves.reads, uses_.executors.objects().reads());
+  count(moves.kept, uses_.executors.objects().kept());
   uses_.metrics.set_object_moves(moves);
 }
 

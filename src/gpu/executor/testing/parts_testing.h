@@ -14,6 +14,7 @@
 #include "gpu/executor/connection.h"
 #include "gpu/executor/contents.h"
 #include "gpu/executor/instance_loader.h"
+#include "gpu/executor/kept_objects.h"
 #include "gpu/executor/request_buffers.h"
 #include "gpu/executor/testing/function_testing.h"
 #include "gpu/executor/testing/testing.h"
@@ -39,6 +40,13 @@ class ExecutorParts : public EmulatedDevice {
     hooks.arrived = [](ObjectId, Bytes) {};
     hooks.progress = [this] { on_progress_(); };
     contents_ = std::make_unique<Contents>(*store_, *to_device_, nullptr, std::move(hooks));
+    KeptObjects::Hooks kept;
+    kept.written = [this](ObjectId object, Result<OwnedFd> file) {
+      written_.emplace_back(object, std::move(file));
+    };
+    kept.progress = [this] { on_progress_(); };
+    kept_ = std::make_unique<KeptObjects>(loop_, *context_, *store_, *pool_, *to_host_,
+                                          std::move(kept));
     int ends[2] = {-1, -1};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     worker_ = OwnedFd(ends[0]);
@@ -46,6 +54,7 @@ class ExecutorParts : public EmulatedDevice {
         loop_, OwnedFd(ends[1]), [](const auto&, const auto&) {}, [] {});
   }
   void TearDown() override {
+    kept_.reset();
     to_device_.reset();
     to_host_.reset();
     loaded_.clear();
@@ -153,7 +162,9 @@ class ExecutorParts : public EmulatedDevice {
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
+  std::unique_ptr<KeptObjects> kept_;
   std::vector<ObjectId> asked_;  // of the worker
+  std::vector<std::pair<ObjectId, Result<OwnedFd>>> written_;
   std::function<void()> on_progress_ = [] {};
   std::unique_ptr<InstanceLoader> loader_;
   std::optional<Reservation> reserved_;
