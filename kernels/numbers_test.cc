@@ -102,6 +102,15 @@ TEST_P(HostNumbers, ComparisonsOfHalvesKnowWhatIsNoNumber) {
   EXPECT_EQ(out[2], 0u);
 }
 
+TEST_P(HostNumbers, RareFunctionsOfHalvesAreThere) {
+  const HostModule module = open("numbers");
+  float out[16];
+  run_kernel(module.kernel("half_rarities"), {1, 1, 1}, {1, 1, 1}, static_cast<float*>(out));
+  const float expected[16] = {2048, 2050, -2050, INFINITY, 65504, 256,   258,   -128,
+                              12,   12,   4,     1,        0,     65535, 65535, 1};
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(out[i], expected[i]) << i;
+}
+
 TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
   const HostModule module = open("numbers");
   long long out[18];

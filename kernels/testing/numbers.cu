@@ -60,6 +60,29 @@ __global__ void half_comparisons(const float* in, unsigned* out) {
   out[2] |= __half_as_ushort(__hfma_relu(__float2half(-0.0f), one, __float2half(-0.0f)));
 }
 
+// What is rarer: each conversion of a number beyond the eleven bits of a half, pairs, masks.
+__global__ void half_rarities(float* out) {
+  int n = 0;
+  out[n++] = __int2half_rd(2049);
+  out[n++] = __int2half_ru(2049);
+  out[n++] = __int2half_rd(-2049);
+  out[n++] = __ull2half_ru(65505);
+  out[n++] = __ull2half_rd(70000);
+  out[n++] = __short2bfloat16_rd(257);
+  out[n++] = __uint2bfloat16_ru(257);
+  out[n++] = __half2char_rz(__float2half(-300.0f));
+  out[n++] = __half2uchar_rz(__float2half(12.9f));
+  const __half2 a = __floats2half2_rn(1.0f, 2.0f), b = __floats2half2_rn(3.0f, -4.0f);
+  const __half2 product = __hcmadd(a, b, a);
+  out[n++] = product.x;
+  out[n++] = product.y;
+  out[n++] = __hfma2_sat(a, b, a).x;
+  out[n++] = __hfma2_relu(a, b, a).y;
+  out[n++] = static_cast<float>(__hlt2_mask(a, b));
+  out[n++] = static_cast<float>(__hge2_mask(a, b) >> 16);
+  out[n++] = __hisnan2(__floats2half2_rn(1.0f, 0.0f / 0.0f)).y;
+}
+
 __global__ void integers(long long* out) {
   int n = 0;
   out[n++] = __clzll(1ll << 40);
@@ -165,6 +188,7 @@ LAMBENT_KERNEL(half_round_trip);
 LAMBENT_KERNEL(half_values);
 LAMBENT_KERNEL(half_arithmetic);
 LAMBENT_KERNEL(half_comparisons);
+LAMBENT_KERNEL(half_rarities);
 LAMBENT_KERNEL(integers);
 LAMBENT_KERNEL(roundings);
 LAMBENT_KERNEL(mathematics);

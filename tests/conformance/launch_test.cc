@@ -128,6 +128,43 @@ TEST_F(Launch, OccupancyFollowsTheBlockSize) {
   EXPECT_GE(threads, 256);
 }
 
+TEST_F(Streams, ALaunchWaitsForRoomWhereAThousandAreQueued) {
+  constexpr int kLaunches = 20'000;
+  CUstream stream;
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  std::atomic<bool> open{false};
+  auto gate = [](void* p) { static_cast<std::atomic<bool>*>(p)->wait(false); };
+  OK(cu.launch_host_func(stream, gate, &open));
+  CUdeviceptr counter = allocate(4);
+  CUfunction count = function("count");
+  OK(cu.memset_d32(counter, 0, 1));
+  std::atomic<int> launched{0};
+  CUresult failed = CUDA_SUCCESS;
+  std::thread launcher([&] {
+    failed = cu.ctx_set_current(context);
+    for (; !failed && launched < kLaunches; launched++) {
+      failed = launch(count, 1, 1, stream, {&counter});
+    }
+  });
+  int seen = -1;  // until none was launched for a while
+  while (launched != seen || seen == 0) {
+    seen = launched;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_GE(seen, 1000);
+  EXPECT_LT(seen, kLaunches);
+  open = true;
+  open.notify_all();
+  launcher.join();
+  OK(failed);
+  OK(cu.stream_synchronize(stream));
+  OK(cu.stream_destroy(stream));
+  BODIES_ONLY();
+  int counted = 0;
+  OK(cu.memcpy_d_to_h(&counted, counter, 4));
+  EXPECT_EQ(counted, kLaunches);
+}
+
 TEST_F(Streams, WorkOfAStreamRunsInOrder) {
   CUstream stream;
   OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));

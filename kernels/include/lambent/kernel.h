@@ -31,6 +31,7 @@
 #include "lambent/host/graphs.h"
 #include "lambent/host/integers.h"
 #include "lambent/host/math.h"
+#include "lambent/host/nested.h"
 #include "lambent/host/ordered_atomics.h"
 #include "lambent/host/ptx.h"
 #include "lambent/host/registration.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/base/mutex.h"
+#include "emulator/emulated_cuda/child_launches.h"
 #include "emulator/emulated_cuda/kernel_guard.h"
 
 namespace lambent::emulated_cuda {
@@ -124,6 +125,26 @@ struct BlockPool::Job {
 
 CUresult BlockPool::run(const emulated_kernel& kernel, const emulated_launch& launch,
                         void** parameters) {
+  const RunGrid grid = [this](auto& kernel, auto& launch, void** parameters) {
+    return run_grid(kernel, launch, parameters);
+  };
+  return run_with_children(kernel, launch, parameters, grid, grid);
+}
+
+CUresult BlockPool::run_cooperative(const emulated_kernel& kernel, const emulated_launch& launch,
+                                    void** parameters) {
+  return run_with_children(
+      kernel, launch, parameters,
+      [this](auto& kernel, auto& launch, void** parameters) {
+        return run_cooperative_grid(kernel, launch, parameters);
+      },
+      [this](auto& kernel, auto& launch, void** parameters) {
+        return run_grid(kernel, launch, parameters);
+      });
+}
+
+CUresult BlockPool::run_grid(const emulated_kernel& kernel, const emulated_launch& launch,
+                             void** parameters) {
   emulated_launch own = launch;
   own.fail = fail_launch;
   auto job = std::make_shared<Job>();
@@ -140,8 +161,8 @@ CUresult BlockPool::run(const emulated_kernel& kernel, const emulated_launch& la
   return job->wait();
 }
 
-CUresult BlockPool::run_cooperative(const emulated_kernel& kernel, const emulated_launch& launch,
-                                    void** parameters) {
+CUresult BlockPool::run_cooperative_grid(const emulated_kernel& kernel,
+                                         const emulated_launch& launch, void** parameters) {
   const MutexLock one_grid(cooperative_mutex_);
   emulated_launch own = launch;
   GridBarrier barrier(blocks_of(launch));

@@ -17,8 +17,8 @@ constexpr unsigned kMostCooperativeBlocks = 1024;
 
 class BlockPool {
  public:
-  // Runs every block of the grid and returns when the last has ended: with an error if a block
-  // faulted; blocks that had not begun then do not run.
+  // Runs every block of the grid, and of the grids that its blocks launch, and returns when the
+  // last has ended: with an error if a block faulted; blocks that had not begun then do not run.
   CUresult run(const emulated_kernel& kernel, const emulated_launch& launch, void** parameters);
 
   // The same with all blocks at a time, so that they can wait for each other; at most
@@ -28,6 +28,10 @@ class BlockPool {
 
  private:
   struct Job;
+  CUresult run_grid(const emulated_kernel& kernel, const emulated_launch& launch,
+                    void** parameters);
+  CUresult run_cooperative_grid(const emulated_kernel& kernel, const emulated_launch& launch,
+                                void** parameters);
   void start_threads() REQUIRES(mutex_);
   void work();
 

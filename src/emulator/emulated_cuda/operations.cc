@@ -68,6 +68,7 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
   if (stream->is_legacy()) {
     if (CUresult result = refuse_if_capturing(process, *context, *stream)) return result;
   }
+  stream->wait_for_room();
   std::vector<CompletionPtr> after;
   std::shared_ptr<Event> recorded;
   uint64_t number = 0;

@@ -49,6 +49,11 @@ void Completion::complete(int64_t finish_ns, ClockHolds& holds) {
   state_.notify_all();
 }
 
+void Stream::wait_for_room() const {
+  MutexLock lock(mutex_);
+  while (queue_.size() >= kMostQueued) room_.wait(lock);
+}
+
 CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work) {
   auto completion = std::make_shared<Completion>();
   const MutexLock lock(mutex_);
@@ -132,6 +137,7 @@ void Stream::run() {
     if (slept) ThreadClock::adopt(queue_.front().submitted_ns);  // held by submit()
     Piece piece = std::move(queue_.front());
     queue_.pop_front();
+    if (queue_.size() + 1 == kMostQueued) room_.notify_all();
     lock.unlock();
 
     int64_t begin_ns = std::max(piece.submitted_ns, last_finish_ns_);

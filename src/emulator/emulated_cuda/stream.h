@@ -51,6 +51,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
         holds_(holds),
         legacy_(legacy) {}
 
+  // As many pieces wait at most, as with a real driver, before those who ask wait for room.
+  static constexpr size_t kMostQueued = 1024;
+  // Waits until fewer pieces than that wait. Threads that ask at the same time may exceed it by one
+  // each. Called before a piece is submitted, without locks that the stream's thread may want.
+  void wait_for_room() const;
   // Queues work behind everything queued before and behind `after`.
   CompletionPtr submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work);
   // The end of what was queued last; null if nothing ever was.
@@ -92,6 +97,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   mutable Mutex mutex_;
   std::map<int, CUstreamAttrValue> attributes_ GUARDED_BY(mutex_);
   Condition wake_;
+  mutable Condition room_;
   std::deque<Piece> queue_ GUARDED_BY(mutex_);
   CompletionPtr last_ GUARDED_BY(mutex_);
   bool started_ GUARDED_BY(mutex_) = false;

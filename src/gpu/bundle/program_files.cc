@@ -43,11 +43,13 @@ class LocalHeaders {
     std::string result = rewrite_program(text, copy_of, headers_, &events);
     --depth_;
     if (failure_.has_value()) return *failure_;
+    has_volatile_ = has_volatile_ || result.find(kVolatileOfDevice) != std::string::npos;
     macros_[file.string()] = {std::move(events), text.find("pragma once") != std::string::npos ||
                                                      text.find("ifndef") != std::string::npos};
     return "#line 1 \"" + escaped(whole.string()) + "\"\n" + result + "\n";
   }
   const std::map<std::string, MacrosOfFile>& macros() const { return macros_; }
+  bool has_volatile() const { return has_volatile_; }
 
  private:
   std::string copy(const fs::path& beside, const std::string& name,
@@ -85,6 +87,7 @@ class LocalHeaders {
   std::map<fs::path, std::string> copies_;
   std::map<std::string, MacrosOfFile> macros_;
   std::optional<Error> failure_;
+  bool has_volatile_ = false;
   int depth_ = 0;
 };
 
@@ -100,6 +103,7 @@ Result<ProgramSource> read_program(const std::vector<std::string>& files,
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(texts.emplace_back(), local.rewritten(file));
   }
+  source.has_volatile = local.has_volatile();
   ASSIGN_OR_RETURN(const auto own, macros_of_each(files, local.macros()));
   for (size_t i = 0; i < files.size(); ++i) {
     for (const auto& name : own[i]) source.text += "#pragma push_macro(\"" + name + "\")\n";

@@ -12,6 +12,7 @@ namespace lambent::bundle {
 struct ProgramSource {
   std::string text;                  // includes the rewritten copies of local headers
   std::vector<std::string> headers;  // of #include <...>, in the order of their first use
+  bool has_volatile = false;         // in code of the device
 };
 
 // Reads a program's files one after the other, and the headers that they include from beside them

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "core/base/fd.h"
 #include "gpu/bundle/elf_module.h"
@@ -324,6 +325,19 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
   const HostCompilation& c = program.compilation;
   const auto source = read_program(program.files, program.folders, c.scratch_folder);
   if (source.ok() && has_library_kernels(c, *source)) return by_ptx("");
+  // Only PTX says which accesses are volatile, and threads of a warp meet there.
+  std::string note;
+  std::optional<Error> not_translated;
+  if (source.ok() && source->has_volatile) {
+    note =
+        names_of(program) +
+        ": threads of a warp may hand each other values through what its kernels say is volatile";
+    auto translated = by_ptx(note + ", so they are translated from nvcc's PTX");
+    if (translated.ok()) return translated;
+    not_translated = translated.error();
+    note += ": without __syncwarp they are wrong here, for nvcc's PTX cannot be used: " +
+            first_reason(not_translated->message);
+  }
   const int architecture = architecture_of(program.nvcc_options);
   auto kernels = source.ok() ? compile_sources(program, *source, architecture)
                              : Result<std::vector<std::string>>(source.error());
@@ -331,18 +345,21 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
       kernels.error().code == ErrorCode::kInvalidArgument) {
     kernels = compile_sources(program, *source, kVolta);
   }
-  if (kernels.ok()) return ProgramKernels{std::move(*kernels), ""};
+  if (kernels.ok()) return ProgramKernels{std::move(*kernels), std::move(note)};
   // nvcc reads what the host compiler does not. Where it fails as well, the first error tells more:
   // it names a line of the program.
   Error error = kernels.error();
   const bool is_of_program = error.code == ErrorCode::kInvalidArgument;
   if (!is_of_program || nvcc_of(program).empty()) return error;
-  auto translated = by_ptx(names_of(program) +
-                           ": the host compiler does not read it, so its kernels are translated "
-                           "from nvcc's PTX (--ptx does so at once): " +
-                           first_reason(error.message));
-  if (translated.ok()) return translated;
-  error.message += "\nAnd by nvcc's PTX: " + translated.error().message;
+  if (!not_translated.has_value()) {
+    auto translated = by_ptx(names_of(program) +
+                             ": the host compiler does not read it, so its kernels are translated "
+                             "from nvcc's PTX (--ptx does so at once): " +
+                             first_reason(error.message));
+    if (translated.ok()) return translated;
+    not_translated = translated.error();
+  }
+  error.message += "\nAnd by nvcc's PTX: " + not_translated->message;
   return error;
 }
 

@@ -28,12 +28,12 @@ struct Program {
 
 struct ProgramKernels {
   std::vector<std::string> names;  // sorted
-  std::string note;                // that and why they came by nvcc's PTX though nothing asked so
+  std::string note;  // why they came by nvcc's PTX though nothing asked so, or ought to have
 };
 
 // Makes compilation.output; each compiler may take 900 s. What the host compiler does not read
-// comes by nvcc's PTX where there is an nvcc. INVALID_ARGUMENT if the program has no kernels or
-// compiles neither way.
+// comes by nvcc's PTX where there is an nvcc, and so do kernels with volatile. INVALID_ARGUMENT if
+// the program has no kernels or compiles neither way.
 Result<ProgramKernels> compile_program_kernels(const Program& given);
 
 // How C++ names the kernel of a symbol, so that it can be pointed at: its name with template

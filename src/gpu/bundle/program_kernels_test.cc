@@ -73,6 +73,20 @@ TEST(ProgramKernels, WhatTheHostCompilerDoesNotReadGoesToNvcc) {
   EXPECT_NE(said.find("asked", nvcc), std::string::npos) << said;
 }
 
+TEST(ProgramKernels, VolatileGoesToNvccFirst) {
+  Program program = program_with_nvcc("__global__ void k(volatile int* p) { p[1] = p[0]; }\n",
+                                      "#!/bin/sh\necho \"$@\" > \"$0.asked\"\nexit 3\n");
+  const std::string asked = nvcc_of(program) + ".asked";
+  const auto kernels = compile_program_kernels(program);
+  // That nvcc has no headers, so neither way leads anywhere.
+  ASSERT_FALSE(kernels.ok());
+  const auto words = read_file(asked, 1000);
+  ASSERT_TRUE(words.ok());
+  EXPECT_NE(words->find("--extended-lambda"), std::string::npos) << *words;
+  EXPECT_NE(kernels.error().message.find("And by nvcc's PTX: "), std::string::npos)
+      << kernels.error().message;
+}
+
 // What the host compiler is told of the architecture, one word for each time that it was asked.
 std::string architectures_with(const std::vector<std::string>& nvcc_options) {
   Program program = program_with_nvcc("__global__ void k() {}\n", "");

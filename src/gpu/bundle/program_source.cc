@@ -137,6 +137,12 @@ class Rewriting {
       last_word_ = found;
       return;
     }
+    if (found == "volatile" && last_word_ != "asm" && !in_directive_ &&
+        (open_.says_device || is_on_device())) {
+      replace(end, kVolatileOfDevice);
+      last_word_ = found;
+      return;
+    }
     // C++ has it before such words only, nvcc behind them too.
     if (found == "alignas" && last_word_ == "__shared__") return replace(end, "__align__");
     if ((found == "asm" || found == "__asm__" || found == "__asm") && !in_directive_) {
@@ -173,12 +179,15 @@ class Rewriting {
       return false;
     }
     replace(end, "__asm__");
+    last_word_ = "asm";
     return true;
   }
 
   void tell(std::string_view word, size_t end) {
     if (events_ == nullptr) return;
-    if (in_define_ && of_directive_.size() == 2) {
+    // Not what comes third behind a brace or a semicolon of the definition.
+    if (in_define_ && of_directive_.size() == 2 && of_directive_[0].first == '#' &&
+        of_directive_[1].of(out_) == "define") {
       size_t line = text_.find('\n', end);
       while (line != std::string_view::npos && is_continued(text_, line))
         line = text_.find('\n', line + 1);
@@ -380,7 +389,23 @@ class Rewriting {
     return third < text_.size() && text_[third] == '>' ? third + 1 : 0;
   }
 
-  // At `<<<`: leaves out the configuration, if this is a launch.
+  // Before the `>>>` that ends here.
+  size_t end_of_configuration(size_t closed) const {
+    for (int found = 0; found < 3;) found += text_[--closed] == '>';
+    return closed;
+  }
+
+  // In the body of a kernel: `k<<<grid, block>>>` becomes `nested([](auto... a) { k(a...); }, grid,
+  // block)`, which the parameters follow.
+  void nested_launch(size_t head, std::string_view configuration) {
+    insert(head, "::lambent::host::nested([](auto... lambent_given) { ");
+    out_ += "(lambent_given...); }, ";
+    out_ += configuration;
+    out_ += ')';
+    last_word_ = {};
+  }
+
+  // At `<<<`: leaves out the configuration, if this is a launch by the host.
   bool launch() {
     const size_t opened = end_of_opening(at_);
     if (opened == 0 || (in_directive_ && !in_define_)) return false;
@@ -402,6 +427,11 @@ class Rewriting {
       if (closed != 0) {
         const size_t head = head_of_launch(tokens(), out_, in_directive_);
         if (head == std::string::npos && !in_directive_) return false;
+        if (in_device_body() && !in_directive_) {
+          nested_launch(head, text_.substr(opened, end_of_configuration(closed) - opened));
+          at_ = closed;
+          return true;
+        }
         drop(closed);
         last_word_ = {};
         if (head == std::string::npos) {
@@ -412,9 +442,6 @@ class Rewriting {
           return true;
         }
         insert(head, kLaunchWord);
-        if (in_device_body()) {
-          fail("a kernel launches a kernel: dynamic parallelism is not supported in host kernels");
-        }
         return true;
       }
       ++at;

@@ -16,12 +16,16 @@ namespace lambent::bundle {
 // too).
 constexpr std::string_view kUnnamedNamespace = "lambent_unnamed";
 
+// What `volatile` becomes in code of the device, so that it can be found (host/keywords.h).
+constexpr std::string_view kVolatileOfDevice = "LAMBENT_VOLATILE";
+
 // What the rewriting asks of its caller for each #include: the path of the copy to be read instead
 // of this file; empty if there is none.
 using CopyOfHeader = std::function<std::string(std::string_view file, bool quoted)>;
 
 // `kernel<<<grid, block>>>(x)` becomes `LAMBENT_LAUNCH kernel(x)`, which is never called and ends
-// the kernel in which it is reached (lambent/host/failures.h); `static` is taken from kernels and
+// the kernel in which it is reached (lambent/host/failures.h), and in the body of a kernel a launch
+// by that (lambent/host/nested.h); `static` is taken from kernels and
 // variables of the device; an unnamed namespace gets a name; an explicit instantiation of a kernel
 // becomes the argument of LAMBENT_INSTANTIATION. Lines stay where they are. The files of
 // `#include <...>` that have no copy are added to `headers`, what is said of macros to `events`.

@@ -380,12 +380,14 @@ class Body {
     });
   }
 
-  // What stands before an access to what may be shared memory. Loads behind loads and stores behind
-  // stores need no meeting of their own, but behind one with a guard, where some threads were not.
+  // What stands before an access by which the lanes of a warp may hand each other values: one that
+  // says volatile, and in lockstep every one to what may be shared memory. Loads behind loads and
+  // stores behind stores need no meeting of their own, but behind one with a guard, where some
+  // threads were not.
   std::string meeting_before(const Operation& o, char access) {
-    const bool elsewhere =
-        o.has_any({"global", "local", "param", "param::entry", "param::func", "const"});
-    if (lanes_ == Lanes::kApart || elsewhere) return "";
+    if (o.has_any({"local", "param", "param::entry", "param::func", "const"})) return "";
+    const bool in_lockstep = lanes_ == Lanes::kInLockstep && !o.has_any({"global"});
+    if (!in_lockstep && !o.has_any({"volatile"})) return "";
     const bool needs_none = access == last_access_ && access != 'a';
     last_access_ = access;
     if (needs_none) return "";

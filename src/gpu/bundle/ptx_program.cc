@@ -31,7 +31,10 @@ Result<std::string> ptx_of_file(const Program& program, const std::string& file,
                      ": put it on the PATH, or give --toolkit-headers"};
   }
   const std::string output = c.scratch_folder + "/" + std::to_string(number) + ".ptx";
-  std::vector<std::string> command = {nvcc, "-ptx", "-w", "-x", "cu", file, "-o", output};
+  // What programs that need these two say to nvcc, and what changes nothing for others.
+  std::vector<std::string> command = {
+      nvcc, "-ptx", "-w",  "--extended-lambda", "--expt-relaxed-constexpr", "-x", "cu",
+      file, "-o",   output};
   if (program.files.size() > 1) command.push_back("-rdc=true");
   for (const auto& folder : program.folders) command.push_back("-I" + folder);
   for (const auto& macro : program.macros) command.push_back("-D" + macro);

@@ -316,6 +316,25 @@ TEST(PtxSource, InLockstepThreadsMeetWhereSharedMemoryChangesHands) {
   EXPECT_EQ(meetings(ptx::Lanes::kInLockstep), 3u);
 }
 
+TEST(PtxSource, ThreadsMeetAtVolatileMemory) {
+  const auto meetings = [](const std::string& accesses) {
+    const auto made = source_of_ptx({kernel(".reg .b32 %r<4>;\n.reg .b64 %rd<2>;\n" + accesses)},
+                                    ptx::Lanes::kApart);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    size_t count = 0;
+    for (size_t at = 0; (at = made->text.find("come_together(", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(meetings("st.volatile.shared.u32 [%r1], 1;\nld.volatile.shared.u32 %r3, [%r1];\n"), 2u);
+  EXPECT_EQ(meetings("ld.volatile.global.u32 %r3, [%rd1];\nld.volatile.u32 %r3, [%rd1];\n"), 1u);
+  EXPECT_EQ(meetings("ld.volatile.u32 %r3, [%rd1];\nld.shared.u32 %r3, [%r1];\n"
+                     "st.volatile.global.u32 [%rd1], 1;\nld.relaxed.gpu.u32 %r3, [%rd1];\n"),
+            2u);
+  EXPECT_EQ(meetings("ld.shared.u32 %r3, [%r1];\nst.shared.u32 [%r1], 2;\n"), 0u);
+}
+
 TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {
   const std::string registers = ".reg .b32 a, b, c;\n.reg .b16 s;\n";
   const auto made = source(kernel(registers + "dp4a.s32.u32 a, b, c, a;\n"));

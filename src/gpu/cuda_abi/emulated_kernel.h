@@ -24,6 +24,8 @@ struct emulated_dim3 {
   uint32_t x, y, z;
 };
 
+struct emulated_kernel;
+
 /* One launch, the same for all of its blocks. */
 struct emulated_launch {
   struct emulated_dim3 grid;
@@ -40,6 +42,13 @@ struct emulated_launch {
    * sets it leaves run_block by a jump; the thread may then run other blocks. NULL: the kernel ends
    * the process. */
   void (*fail)(const struct emulated_launch* launch, int result);
+
+  /* A block of this launch launches `kernel`, which runs once all blocks of this one have ended;
+   * those that say `is_tail` behind all others and what they launched. Of `shape` only the sizes
+   * count; the parameters are copied. Returns a CUresult; for any thread. NULL: not supported. */
+  int (*launch_child)(const struct emulated_launch* launch, const struct emulated_kernel* kernel,
+                      const struct emulated_launch* shape, void** parameters, int is_tail);
+  void* children;
 };
 
 /* A conditional handle of a graph (CUgraphConditionalHandle, a cudaGraphConditionalHandle in a

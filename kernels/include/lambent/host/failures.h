@@ -25,10 +25,11 @@ constexpr int kAssertionFailed = 710;  // CUDA_ERROR_ASSERT
 }
 
 [[noreturn]] __attribute__((noinline, cold)) inline void fail_nested_launch() {
-  fprintf(stderr,
-          "block [%u,%u,%u]: a kernel launches a kernel: dynamic parallelism is not supported in "
-          "host kernels\n",
-          unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z});
+  fprintf(
+      stderr,
+      "block [%u,%u,%u]: a kernel launches a kernel from a macro or a function for both sides, or "
+      "over a driver that runs no such launches\n",
+      unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z});
   fail(kLaunchFailed);
 }
 

@@ -73,6 +73,14 @@ inline __nv_bfloat16 __double2bfloat16(double x) { return x; }
     return __nv_bfloat16_raw{                                                            \
         lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_TOWARDZERO)}; \
   }                                                                                      \
+  inline __nv_bfloat16 __##name##2bfloat16_ru(type x) {                                  \
+    return __nv_bfloat16_raw{                                                            \
+        lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_UPWARD)};     \
+  }                                                                                      \
+  inline __nv_bfloat16 __##name##2bfloat16_rd(type x) {                                  \
+    return __nv_bfloat16_raw{                                                            \
+        lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_DOWNWARD)};   \
+  }                                                                                      \
   inline type __bfloat162##name##_rn(__nv_bfloat16 x) {                                  \
     return lambent::host::to_integer<type>(rint(float{x}));                              \
   }                                                                                      \
@@ -92,6 +100,12 @@ LAMBENT_SMALL_INTEGER(unsigned short, ushort)
 LAMBENT_SMALL_INTEGER(long long, ll)
 LAMBENT_SMALL_INTEGER(unsigned long long, ull)
 #undef LAMBENT_SMALL_INTEGER
+inline signed char __bfloat162char_rz(__nv_bfloat16 x) {
+  return lambent::host::to_integer<signed char>(trunc(float{x}));
+}
+inline unsigned char __bfloat162uchar_rz(__nv_bfloat16 x) {
+  return lambent::host::to_integer<unsigned char>(trunc(float{x}));
+}
 
 // Pairs.
 inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }

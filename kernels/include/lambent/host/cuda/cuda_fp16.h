@@ -66,23 +66,30 @@ inline __half __float2half_rd(float x) {
   return __half_raw{lambent::host::HalfFormat::from_double(x, FE_DOWNWARD)};
 }
 inline __half __double2half(double x) { return x; }
-#define LAMBENT_SMALL_INTEGER(type, name)                                               \
-  inline __half __##name##2half_rn(type x) { return static_cast<double>(x); }           \
-  inline __half __##name##2half_rz(type x) {                                            \
-    return __half_raw{                                                                  \
-        lambent::host::HalfFormat::from_double(static_cast<double>(x), FE_TOWARDZERO)}; \
-  }                                                                                     \
-  inline type __half2##name##_rn(__half x) {                                            \
-    return lambent::host::to_integer<type>(rint(float{x}));                             \
-  }                                                                                     \
-  inline type __half2##name##_rz(__half x) {                                            \
-    return lambent::host::to_integer<type>(trunc(float{x}));                            \
-  }                                                                                     \
-  inline type __half2##name##_ru(__half x) {                                            \
-    return lambent::host::to_integer<type>(ceil(float{x}));                             \
-  }                                                                                     \
-  inline type __half2##name##_rd(__half x) {                                            \
-    return lambent::host::to_integer<type>(floor(float{x}));                            \
+#define LAMBENT_SMALL_INTEGER(type, name)                                                         \
+  inline __half __##name##2half_rn(type x) { return static_cast<double>(x); }                     \
+  inline __half __##name##2half_rz(type x) {                                                      \
+    return __half_raw{                                                                            \
+        lambent::host::HalfFormat::from_double(static_cast<double>(x), FE_TOWARDZERO)};           \
+  }                                                                                               \
+  inline __half __##name##2half_ru(type x) {                                                      \
+    return __half_raw{lambent::host::HalfFormat::from_double(static_cast<double>(x), FE_UPWARD)}; \
+  }                                                                                               \
+  inline __half __##name##2half_rd(type x) {                                                      \
+    return __half_raw{                                                                            \
+        lambent::host::HalfFormat::from_double(static_cast<double>(x), FE_DOWNWARD)};             \
+  }                                                                                               \
+  inline type __half2##name##_rn(__half x) {                                                      \
+    return lambent::host::to_integer<type>(rint(float{x}));                                       \
+  }                                                                                               \
+  inline type __half2##name##_rz(__half x) {                                                      \
+    return lambent::host::to_integer<type>(trunc(float{x}));                                      \
+  }                                                                                               \
+  inline type __half2##name##_ru(__half x) {                                                      \
+    return lambent::host::to_integer<type>(ceil(float{x}));                                       \
+  }                                                                                               \
+  inline type __half2##name##_rd(__half x) {                                                      \
+    return lambent::host::to_integer<type>(floor(float{x}));                                      \
   }
 LAMBENT_SMALL_INTEGER(int, int)
 LAMBENT_SMALL_INTEGER(unsigned, uint)
@@ -91,6 +98,12 @@ LAMBENT_SMALL_INTEGER(unsigned short, ushort)
 LAMBENT_SMALL_INTEGER(long long, ll)
 LAMBENT_SMALL_INTEGER(unsigned long long, ull)
 #undef LAMBENT_SMALL_INTEGER
+inline signed char __half2char_rz(__half x) {
+  return lambent::host::to_integer<signed char>(trunc(float{x}));
+}
+inline unsigned char __half2uchar_rz(__half x) {
+  return lambent::host::to_integer<unsigned char>(trunc(float{x}));
+}
 
 // Pairs.
 inline __half2 make_half2(__half x, __half y) { return {x, y}; }
