@@ -128,8 +128,7 @@ Result<std::string> host_path_of(const MountUses& uses, TenantId tenant,
 // Whether it was deployed with this image already, here or where this node has it from: no client
 // says what digest its code has.
 bool has_image_elsewhere(const FunctionSpec& spec, const ImageReference& image) {
-  return image.is_local() && !image.digest.empty() &&
-         spec.code_sha256 == images::code_sha256_of(image.digest);
+  return !image.digest.empty() && spec.code_sha256 == images::code_sha256_of(image.digest);
 }
 
 // What the image says of what the function does not, and what the function is known by from then
