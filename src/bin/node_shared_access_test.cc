@@ -18,7 +18,7 @@ class NodeSharedAccessTest : public testing::Test {
     EXPECT_TRUE(catalog::migrate_shared(*own).ok());
     others_ = std::move(*catalog::Database::open(folder_ / "shared.db"));
     shared_ = std::make_unique<catalog::SharedCatalog>(
-        std::move(own), catalog::Owner{.node = "a", .life = "1"}, loop_.post());
+        std::move(own), catalog::Owner{.node = "a", .life = "1"}, clock_, loop_.post());
     catalog_ = std::move(*catalog::Catalog::open(folder_ / "catalog.db", {}, loop_.post()));
     const auto records = *catalog_->load_access();
     const std::string key(32, 'k');

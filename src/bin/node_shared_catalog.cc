@@ -151,6 +151,20 @@ void NodeSharedCatalog::connect(catalog::Catalog& catalog, worker::Worker& worke
   others_ = std::move(others);
   catalog.share_async(*shared_, [&access](TenantId tenant) { return access.tenant_name(tenant); });
   access.share(this);
+  worker.schedules().go_by(
+      [self = self_] { return *self == nullptr ? std::nullopt : (*self)->time(); });
+  ask_time();
+}
+
+std::optional<Duration> NodeSharedCatalog::time() const {
+  if (!time_) return std::nullopt;
+  return time_->time + (loop_.clock().now() - time_->at);
+}
+
+void NodeSharedCatalog::ask_time() {
+  shared_->time([self = self_](const Result<catalog::SharedCatalog::SharedTime>& told) {
+    if (*self != nullptr && told.ok()) (*self)->time_ = *told;
+  });
 }
 
 void NodeSharedCatalog::note(bool reached, const std::string& why) {
@@ -218,19 +232,51 @@ void NodeSharedCatalog::read_contents(uint64_t known,
 
 // ---- Changes by this node
 
-void NodeSharedCatalog::put(const FunctionSpec& spec, const FunctionSpec* before, Done done) {
+void NodeSharedCatalog::put(const FunctionSpec& spec, const FunctionSpec* before,
+                            std::function<void(Result<Deployed>)> done) {
   catalog::SharedFunction function = row_of(access_->tenant_name(spec.name.tenant), spec.name.name,
                                             package_of(spec), frontend::copy_of(spec));
+  function.revision = spec.revision;
+  function.code_bytes = spec.code_size.count;
   std::optional<catalog::Expected> expected = catalog::Expected{};
   // One that this node had before it joined is new to the others.
   if (before != nullptr) expected = {.digest = digest_of(*before), .or_nothing = true};
   const auto given = given_.find({function.tenant, function.name});
   if (given != given_.end() && given->second == function.digest) expected.reset();
   if (given != given_.end()) given_.erase(given);
-  Done agreed = agreed_on(function.tenant, function.name, std::move(done));
+  const auto agreed = [self = self_, tenant = function.tenant, name = function.name,
+                       done = std::move(done)](const Result<catalog::SharedDeployment>& kept) {
+    if (!kept.ok()) return done(kept.error());
+    if (*self != nullptr) (*self)->others_.agreed(tenant, name);
+    done(Deployed{.revision = kept->revision, .at = kept->at});
+  };
   shared_->put_function(
       std::move(function), std::move(expected),
-      [file = package_file_(spec.code_sha256)] { return read_package(file); }, std::move(agreed));
+      [file = package_file_(spec.code_sha256)] { return read_package(file); }, agreed);
+}
+
+void NodeSharedCatalog::list_revisions(const FunctionName& function,
+                                       std::function<void(Result<std::vector<Revision>>)> done) {
+  const auto told =
+      [function, done = std::move(done)](const Result<std::vector<catalog::SharedRevision>>& all) {
+        if (!all.ok()) return done(all.error());
+        std::vector<Revision> revisions;
+        for (const catalog::SharedRevision& each : *all) {
+          auto spec = frontend::read_copy(json::parse(each.copy, nullptr, false), function.tenant);
+          if (!spec.ok()) continue;  // of a program that knows more
+          spec->revision = each.deployment.revision;
+          spec->last_modified = each.deployment.at;
+          spec->code_size = Bytes(each.code_bytes);
+          revisions.push_back({.spec = *std::move(spec), .is_current = each.is_current});
+        }
+        done(std::move(revisions));
+      };
+  shared_->read_revisions(access_->tenant_name(function.tenant), function.name, told);
+}
+
+void NodeSharedCatalog::read_code(const std::string& code_sha256,
+                                  std::function<void(Result<std::string>)> done) {
+  shared_->read_package(code_sha256, std::move(done));
 }
 
 NodeSharedCatalog::Done NodeSharedCatalog::agreed_on(const std::string& tenant,
@@ -360,6 +406,7 @@ void NodeSharedCatalog::look() {
   if (worker_ == nullptr || worker_->draining()) return;
   bring_versions();
   resume_waiting();
+  ask_time();
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
     if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
   });

@@ -53,7 +53,12 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void ask(const std::string& target, std::function<void(Result<http::Response>)> done);
 
   // worker::SharedFunctions.
-  void put(const FunctionSpec& spec, const FunctionSpec* before, Done done) override;
+  void put(const FunctionSpec& spec, const FunctionSpec* before,
+           std::function<void(Result<Deployed>)> done) override;
+  void list_revisions(const FunctionName& function,
+                      std::function<void(Result<std::vector<Revision>>)> done) override;
+  void read_code(const std::string& code_sha256,
+                 std::function<void(Result<std::string>)> done) override;
   void remove(const FunctionSpec& spec, Done done) override;
   void publish(const Publication& publication, std::function<void(Result<uint64_t>)> done) override;
   void put_alias(const Alias& alias, const Alias* before, Done done) override;
@@ -85,6 +90,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void resume_waiting();
   bool resume(Waiting& waiting);
   void note(bool reached, const std::string& why);
+  // What the database's clock says now; nothing: it was not heard yet.
+  std::optional<Duration> time() const;
+  void ask_time();
 
   loop::EventLoop& loop_;
   LogSink& log_;
@@ -95,6 +103,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   tenants::AccessControl* access_ = nullptr;
   Others others_;
   std::string unreachable_;
+  std::optional<catalog::SharedCatalog::SharedTime> time_;
   // What was given away to be copied, by tenant and function: its digest.
   std::map<std::pair<std::string, std::string>, std::string> given_;
   // As they were read last: their settings. Nothing: they were not read yet.

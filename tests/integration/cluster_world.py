@@ -40,6 +40,7 @@ class Witness:
         (self.folder / "door").chmod(0o777)
         self.door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         self.begun, self.ended = collections.Counter(), collections.Counter()
+        self.times = collections.defaultdict(list)  # of each that began
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
         test.addCleanup(self.close)
@@ -54,6 +55,8 @@ class Witness:
     def listen(self):
         while word := self.door.recv(4096):
             what, run = word.decode().split()
+            if what == "begin":
+                self.times[run].append(time.monotonic())
             (self.begun if what == "begin" else self.ended)[run] += 1
 
     @property

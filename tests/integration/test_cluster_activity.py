@@ -260,6 +260,28 @@ class ActivityOfACluster(unittest.TestCase):
             self.assertRegex(self.command("why", row["invocation"], node=elsewhere).stdout, r"(?m)^ +\+\d")
 
 
+class JournalsOfSomeNodes(unittest.TestCase):
+    def test_a_node_without_a_journal_does_not_end_the_search_for_a_story(self):
+        cluster = Cluster(self, policy="random", own_flags={name: ("--journal", "none") for name in "ac"})
+        cluster.wait_until_up()
+        cluster["a"].create_python("echo", ECHO)
+        ran = {}
+        while len(ran) < 3:
+            before = cluster.completed("echo")
+            invocation = cluster["a"].invoke("echo", {}).headers["x-amzn-requestid"]
+            cluster.wait_for(lambda before=before: cluster.completed("echo") != before)
+            after = cluster.completed("echo")
+            ran[next(name for name in "abc" if after[name] > before[name])] = invocation
+        for name in "abc":
+            self.assertTrue(cluster[name].request("GET", f"/v1/invocations/{ran['b']}/why").json["story"])
+        # It may have been a's: that "there is none" would be a guess.
+        for name in "abc":
+            with self.assertRaises(HttpError) as caught:
+                cluster[name].request("GET", f"/v1/invocations/{ran['a']}/why")
+            self.assertEqual(caught.exception.status, 412)
+            self.assertIn("keeps no journal", str(caught.exception))
+
+
 class ActivityOfTenants(unittest.TestCase):
     def test_tenants_see_their_own_calls_of_all_nodes_only(self):
         cluster = Cluster(self, "ab", flags=("--auth", "tokens"), policy="random")

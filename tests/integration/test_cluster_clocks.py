@@ -15,23 +15,24 @@ from test_cluster import ECHO, Cluster
 from test_cluster_logs import LOG, TALKER, Follower
 
 APART = 900
+FAILS = WITNESSED.replace('return {"id": event["id"]}', 'raise ValueError("told to")')
 STEPS = {"a": 0, "b": APART, "c": -APART}
 
 
 class ClocksApart(unittest.TestCase):
-    def start(self, flags=(), policy="random"):
+    def start(self, flags=(), policy="random", steps=STEPS):
         if not (PREFIX / "tests/wall_clock_step.so").exists():
             self.skipTest("tests/wall_clock_step.so is not built: ./dev build release wall_clock_step")
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-clocks-"))
         self.addCleanup(shutil.rmtree, folder, True)
-        self.clocks = {name: WallClock(folder / name) for name in STEPS}
-        for name, step in STEPS.items():
+        self.clocks = {name: WallClock(folder / name) for name in steps}
+        for name, step in steps.items():
             self.clocks[name].step(step)
         self.cluster = Cluster(self, flags=flags, policy=policy, clocks=self.clocks)
         if "--auth" not in flags:
             self.cluster.wait_until_up()
         # Else the rest would show nothing.
-        for name, step in STEPS.items():
+        for name, step in steps.items():
             self.assertAlmostEqual(self.ahead(name), step, delta=10)
 
     def ahead(self, name):
@@ -147,6 +148,50 @@ class ClocksApart(unittest.TestCase):
             # Again only what was under way at the node that was lost.
             self.assertLessEqual(witness.begun[run], 2)
         self.assertLessEqual(sum(witness.begun.values()), len(accepted) + 1)
+
+    def test_what_failed_is_tried_again_when_it_is_due_also_by_another_node(self):
+        delay = 20
+        postgres, witness = Postgres(self), Witness(self)
+        self.start(flags=("--catalog", postgres.url, "--mount-allow", str(witness.folder), "--async-retry-delay", str(delay)))
+        self.cluster["a"].create_python("work", FAILS, tags={**witness.tags, "lambent:async-retries": "1"})
+        owners, submitted = {}, {}
+        while set(owners.values()) != set("abc"):
+            run = f"run{len(submitted)}"
+            invocation = self.cluster["a"].invoke("work", {"id": run}, "Event").headers["x-amzn-requestid"]
+            submitted[run] = time.monotonic()
+            hexadecimal = invocation.replace("-", "")
+            owners[run] = postgres.query(f"SELECT owner FROM shared_invocations WHERE encode(id, 'hex') = '{hexadecimal}'")[0]
+        self.cluster.wait_for(lambda: postgres.query("SELECT count(*) FROM shared_invocations WHERE due_at_ns <> 0") == [str(len(owners))])
+        for name in "bc":
+            self.cluster[name].kill()
+        self.assertLess(time.monotonic() - max(submitted.values()), delay / 2)
+        for run, owner in owners.items():
+            self.cluster.wait_for(lambda run=run: witness.begun[run] == 2, delay + 15)
+        for run, owner in owners.items():
+            self.assertGreater(witness.times[run][1] - submitted[run], delay - 2, f"it was {owner}'s")
+
+    def test_results_are_kept_their_time_whatever_a_nodes_clock_says(self):
+        self.start(flags=("--catalog", Postgres(self).url), steps={"a": 0, "b": 25 * 3600, "c": -25 * 3600})
+        self.cluster["a"].create_python("echo", ECHO.replace("VERSION", "1"))
+        accepted = [self.cluster["a"].invoke("echo", {"n": number}, "Event").headers["x-amzn-requestid"] for number in range(12)]
+        for invocation in accepted:
+            self.cluster.wait_for(lambda invocation=invocation: self.outcome("a", invocation) == "succeeded")
+        self.assertEqual(min(self.cluster.completed("echo").values()) > 0, True)
+        time.sleep(11)  # each node looks every five seconds for those whose time is over
+        self.assertEqual({self.outcome(name, invocation) for invocation in accepted for name in "abc"}, {"succeeded"})
+
+    def test_schedules_go_by_the_clock_of_the_catalog(self):
+        postgres, witness = Postgres(self), Witness(self)
+        self.start(flags=("--catalog", postgres.url, "--mount-allow", str(witness.folder)), steps={"a": 870, "b": 0, "c": 0})
+        schedule = json.dumps([{"name": "each", "cron": "* * * * *", "payload": json.dumps({"id": "tick"})}])
+        while time.time() % 60 > 35:
+            time.sleep(0.5)  # so that a minute is full at a's clock before it is
+        self.cluster["a"].create_python("work", WITNESSED, tags={**witness.tags, "lambent:schedules": schedule})
+        self.cluster.wait_for(lambda: witness.begun["tick"] == 1, 70)
+        self.assertLess(time.time() % 60, 10)
+        self.clocks["a"].step(-870)
+        time.sleep(2)
+        self.assertEqual(witness.begun["tick"], 1)
 
     def outcome(self, name, invocation):
         try:

@@ -1,10 +1,13 @@
 """Container images that lie on one machine of a cluster: each node has what it unpacks from the node that read the layout or archive."""
+import base64
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from cluster_world import Postgres
@@ -14,7 +17,49 @@ from test_cluster import Cluster
 from test_cluster_volumes import Link
 
 TOOLS = shutil.which("skopeo") and shutil.which("umoci")
+REGISTRY = shutil.which("docker-registry")
 MIB = 1 << 20
+# Of "me" with the password "secret".
+HTPASSWD = "me:$2b$05$lAlftqJ./ROAHbxeFjx7teu0ziPvf4PoV4Mhz0mMPIZhE7F.5gRCi\n"
+
+
+class Registry:
+    """One on loopback that wants credentials."""
+
+    def __init__(self, test, folder):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.folder, self.process = folder, None
+        self.credentials = folder / "auth.json"
+        basic = base64.b64encode(b"me:secret").decode()
+        self.credentials.write_text(json.dumps({"auths": {f"127.0.0.1:{self.port}": {"auth": basic}}}))
+        self.credentials.chmod(0o600)
+        (folder / "htpasswd").write_text(HTPASSWD)
+        (folder / "registry.yml").write_text(
+            f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {folder}/registry\nhttp:\n  addr: 127.0.0.1:{self.port}\n"
+            f"auth:\n  htpasswd:\n    realm: test\n    path: {folder}/htpasswd\n")
+        test.addCleanup(self.stop)
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([REGISTRY, "serve", str(self.folder / "registry.yml")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError("the registry does not listen")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def push(self, source, name):
+        """As Docker would: the digest there is not the layout's."""
+        subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--format", "v2s2", "--dest-tls-verify=false", "--dest-authfile", str(self.credentials),
+                        source, f"docker://127.0.0.1:{self.port}/{name}"], check=True, capture_output=True)
+        return f"127.0.0.1:{self.port}/{name}"
 
 
 @unittest.skipUnless(TOOLS, "there is no skopeo or no umoci")
@@ -129,6 +174,49 @@ class ImagesOfACluster(unittest.TestCase):
         cluster.wait_for(lambda: cluster.states("c")["b"] == "draining")
         self.runs_at(cluster, "c")
         self.assertEqual(cluster.owner("server", "bc"), "c")
+
+    @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
+    def test_an_image_of_a_registry_comes_from_the_nodes_that_have_it(self):
+        registry = Registry(self, self.folder)
+        image = registry.push(f"oci:{self.images}/layout:server", "app:1")
+        allowed = ("--image-registry", f"127.0.0.1:{registry.port}", "--catalog", Postgres(self).url)
+        cluster = Cluster(self, flags=allowed, own_flags={"a": ("--registry-auth", str(registry.credentials))})
+        cluster.wait_until_up()
+        cluster["c"].kill()
+        self.deploy(cluster, "a", image=image)
+        # The registry does not let b have it.
+        self.known_at(cluster, "b")
+        self.assertIn("image_fetched", cluster["b"].log())
+        self.assertIn("its registry does not let the worker have it", cluster["b"].log())
+        # And then there is none, nor the node that it came to first.
+        registry.stop()
+        cluster["a"].kill()
+        cluster["c"].start()
+        self.known_at(cluster, "c")
+        self.assertIn("its registry did not serve it", cluster["c"].log())
+        cluster["b"].kill()
+        cluster.wait_for(lambda: cluster.states("c")["b"] == "lost")
+        self.runs_at(cluster, "c")
+        self.assertEqual(cluster.completed("server", "c"), {"c": 1})
+
+    @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
+    def test_an_image_that_neither_its_registry_nor_a_node_has_comes_when_one_of_them_is_back(self):
+        registry = Registry(self, self.folder)
+        image = registry.push(f"oci:{self.images}/layout:server", "app:1")
+        allowed = ("--image-registry", f"127.0.0.1:{registry.port}", "--catalog", Postgres(self).url)
+        cluster = Cluster(self, "ab", flags=(*allowed, "--registry-auth", str(registry.credentials)))
+        cluster.wait_until_up()
+        cluster["b"].kill()
+        self.deploy(cluster, "a", image=image)
+        registry.stop()
+        cluster["a"].kill()
+        cluster["b"].start()
+        cluster.wait_for(lambda: "of the other nodes: node 'a' does not answer" in cluster["b"].log(), 60)
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].request("GET", "/f/server/")
+        self.assertEqual(caught.exception.status, 503)
+        cluster["a"].start()
+        self.known_at(cluster, "b")
 
     def test_only_who_has_an_image_gets_it_by_its_digest(self):
         cluster = self.cluster("ab")

@@ -70,8 +70,11 @@ class VersionService {
   // it is kept here.
   virtual void code_parts(const FunctionName& function, Callback<CodeParts> done) = 0;
 
-  // The revisions that are kept, the newest first.
+  // The revisions that are kept here, the newest first.
   virtual Result<std::vector<Revision>> list_revisions(const FunctionName& function) const = 0;
+  // The same of all nodes that share a catalog, those of this node while it cannot be reached.
+  virtual void read_revisions(const FunctionName& function,
+                              Callback<std::vector<Revision>> done) const = 0;
   // Deploys an earlier revision again, as a new one. None: the one before the present one.
   virtual void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                          Callback<FunctionSpec> done) = 0;

@@ -336,7 +336,9 @@ class Call {
 
   void revisions() {
     if (!is("GET")) return allow("GET");
-    answer_->send(list_response("revisions", versions_.list_revisions(function_)));
+    versions_.read_revisions(function_, [answer = answer_](const auto& revisions) {
+      answer->send(list_response("revisions", revisions));
+    });
   }
 
   void code_parts() {

@@ -334,7 +334,7 @@ void Catalog::async_result(TenantId tenant, InvocationId id,
 }
 
 void Catalog::expire_results(Duration now, Done<uint64_t> done) {
-  if (state_->shared != nullptr) state_->shared->expire_results(now, [](Result<uint64_t>) {});
+  if (state_->shared != nullptr) state_->shared->expire_results([](Result<uint64_t>) {});
   state_->writer->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
     return catalog::expire_results(database, now, kExpiredAtOnce);
   });

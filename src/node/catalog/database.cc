@@ -102,6 +102,9 @@ class SqliteDatabase final : public Database {
     return run("PRAGMA max_page_count = " + std::to_string(pages));
   }
   Result<bool> is_leased(const std::string&) override { return false; }
+  std::string_view now_sql() const override {
+    return "(CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000000)";
+  }
 
   // The error that a result code of SQLite stands for.
   Error error_of(int code) const {

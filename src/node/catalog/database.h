@@ -106,6 +106,8 @@ class Database {
   // Whether a session that lives holds this lease. If none does, none gets it before this
   // transaction ends. SQLite knows of no leases: one process has its file.
   virtual Result<bool> is_leased(const std::string& lease) = 0;
+  // SQL for what its own clock says while a statement runs: nanoseconds since the Unix epoch.
+  virtual std::string_view now_sql() const = 0;
 };
 
 }  // namespace lambent::catalog

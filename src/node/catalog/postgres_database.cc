@@ -189,6 +189,9 @@ class PostgresDatabase final : public Database {
   Result<void> limit_size(Bytes) override {
     return Error{ErrorCode::kUnimplemented, "PostgreSQL limits the size of its databases itself"};
   }
+  std::string_view now_sql() const override {
+    return "(CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT) * 1000)";
+  }
   Result<bool> is_leased(const std::string& lease) override {
     ASSIGN_OR_RETURN(Statement ask, prepare("SELECT CASE WHEN pg_try_advisory_xact_lock(?1) THEN 1 "
                                             "ELSE 0 END"));

@@ -38,7 +38,7 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
       open_postgres(
           {.url = std::move(options.url), .lease = options.owner.node, .prepare = prepare}, clock));
   auto shared =
-      std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
+      std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner), clock,
                                       std::move(post), options.faults, std::move(sessions));
   const auto reached = shared->writer_.run_and_wait(
       [](Database& opened) { return opened.run("SELECT version FROM shared_version"); });
@@ -48,10 +48,11 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
   return shared;
 }
 
-SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner,
+SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner, const Clock& clock,
                              GroupCommit::Post post, FaultPoints* faults,
                              std::shared_ptr<Sessions> sessions)
     : owner_(std::move(owner)),
+      clock_(clock),
       sessions_(std::move(sessions)),
       faults_(faults),
       writer_(std::move(database),
@@ -61,13 +62,23 @@ SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner,
               std::move(post)) {}
 
 void SharedCatalog::put_function(SharedFunction function, std::optional<Expected> expected,
-                                 std::function<Result<std::string>()> package, Done<void> done) {
+                                 std::function<Result<std::string>()> package,
+                                 Done<SharedDeployment> done) {
   const size_t bytes = function.copy.size();
-  writer_.change(bytes, std::move(done),
-                 [function = std::move(function), expected = std::move(expected),
-                  package = std::move(package)](Database& database) {
-                   return put_shared_function(database, function, expected, package);
-                 });
+  writer_.ask<SharedDeployment>(false, bytes, std::move(done),
+                                [function = std::move(function), expected = std::move(expected),
+                                 package = std::move(package)](Database& database) {
+                                  return put_shared_function(database, function, expected, package);
+                                });
+}
+
+void SharedCatalog::read_revisions(std::string tenant, std::string function,
+                                   Done<std::vector<SharedRevision>> done) {
+  writer_.ask<std::vector<SharedRevision>>(
+      true, 0, std::move(done),
+      [tenant = std::move(tenant), function = std::move(function)](Database& database) {
+        return catalog::read_revisions(database, tenant, function);
+      });
 }
 
 void SharedCatalog::remove_function(std::string tenant, std::string name, std::string expected,
@@ -199,13 +210,14 @@ void SharedCatalog::put_async(SharedInvocation invocation, Done<InvocationId> do
     if (!as.ok() && as.error().code == ErrorCode::kUnavailable) held->in_doubt = true;
     done(std::move(as));
   };
-  writer_.ask<InvocationId>(
-      false, bytes, kept,
-      [faults = faults_, owner = owner_, invocation = std::move(invocation)](Database& database) {
-        auto put = put_shared_async(database, owner, invocation);
-        reach(faults, FaultPoint::kRequestWritten);
-        return put;
-      });
+  writer_.ask<InvocationId>(false, bytes, kept,
+                            [faults = faults_, owner = owner_, &clock = clock_,
+                             invocation = std::move(invocation)](Database& database) {
+                              auto put =
+                                  put_shared_async(database, owner, invocation, clock.wall_now());
+                              reach(faults, FaultPoint::kRequestWritten);
+                              return put;
+                            });
 }
 
 void SharedCatalog::find_async(std::string tenant, std::string idempotency_key,
@@ -230,10 +242,11 @@ void SharedCatalog::begin_async(std::string tenant, InvocationId id, Done<void> 
 void SharedCatalog::retry_async(std::string tenant, InvocationId id, AsyncRetry retry,
                                 Done<void> done) {
   const size_t bytes = retry.last_failure.size();
-  writer_.change(
-      bytes, std::move(done),
-      [owner = owner_, tenant = std::move(tenant), id, retry = std::move(retry)](
-          Database& database) { return retry_shared_async(database, owner, tenant, id, retry); });
+  writer_.change(bytes, std::move(done),
+                 [owner = owner_, &clock = clock_, tenant = std::move(tenant), id,
+                  retry = std::move(retry)](Database& database) {
+                   return retry_shared_async(database, owner, tenant, id, retry, clock.wall_now());
+                 });
 }
 
 void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Duration expires_at,
@@ -253,22 +266,23 @@ void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Du
     }
     done(std::move(kept));
   };
-  writer_.change(
-      bytes, finished,
-      [faults = faults_, owner = owner_, tenant = std::move(tenant), result = std::move(result),
-       expires_at, successor = std::move(successor)](Database& database) {
-        auto ended = finish_shared_async(database, owner, tenant, result, expires_at, successor);
-        reach(faults, FaultPoint::kResultWritten);
-        return ended;
-      });
+  writer_.change(bytes, finished,
+                 [faults = faults_, owner = owner_, &clock = clock_, tenant = std::move(tenant),
+                  result = std::move(result), expires_at,
+                  successor = std::move(successor)](Database& database) {
+                   auto ended = finish_shared_async(database, owner, tenant, result, expires_at,
+                                                    successor, clock.wall_now());
+                   reach(faults, FaultPoint::kResultWritten);
+                   return ended;
+                 });
 }
 
 void SharedCatalog::find_pending(std::string tenant, InvocationId id,
                                  Done<std::optional<SharedInvocation>> done) {
   writer_.ask<std::optional<SharedInvocation>>(
       true, 0, std::move(done),
-      [owner = owner_, tenant = std::move(tenant), id](Database& database) {
-        return find_shared_pending(database, owner, tenant, id);
+      [owner = owner_, &clock = clock_, tenant = std::move(tenant), id](Database& database) {
+        return find_shared_pending(database, owner, tenant, id, clock.wall_now());
       });
 }
 
@@ -280,9 +294,18 @@ void SharedCatalog::async_result(std::string tenant, InvocationId id,
       });
 }
 
-void SharedCatalog::expire_results(Duration now, Done<uint64_t> done) {
+void SharedCatalog::expire_results(Done<uint64_t> done) {
   writer_.ask<uint64_t>(false, 0, std::move(done),
-                        [now](Database& database) { return expire_shared_results(database, now); });
+                        [](Database& database) { return expire_shared_results(database); });
+}
+
+void SharedCatalog::time(Done<SharedTime> done) {
+  writer_.ask<SharedTime>(
+      true, 0, std::move(done), [&clock = clock_](Database& database) -> Result<SharedTime> {
+        const Instant asked = clock.now();
+        ASSIGN_OR_RETURN(const Duration there, time_of(database));
+        return SharedTime{.at = asked + (clock.now() - asked) / 2, .time = there};
+      });
 }
 
 void SharedCatalog::owners_of_pending(Done<std::vector<std::string>> done) {
@@ -311,11 +334,11 @@ void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
   const bool in_doubt = std::exchange(held_->in_doubt, false);
   writer_.ask<std::vector<SharedInvocation>>(
       false, 0, claimed,
-      [owner = owner_, lost = std::move(lost), most,
+      [owner = owner_, &clock = clock_, lost = std::move(lost), most,
        held = in_doubt ? std::optional(held_->invocations) : std::nullopt](
           Database& database) -> Result<std::vector<SharedInvocation>> {
         if (held) RETURN_IF_ERROR(give_up_unheld(database, owner, *held));
-        return claim_shared(database, owner, lost, most);
+        return claim_shared(database, owner, lost, most, clock.wall_now());
       });
 }
 

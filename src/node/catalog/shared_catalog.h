@@ -46,9 +46,9 @@ class SharedCatalog {
     uint64_t of_access = 0;
   };
   // Over a database that is open and has the schema; it counts its sessions in `sessions`, which
-  // both share.
-  SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post,
-                FaultPoints* faults = nullptr,
+  // both share. The clock outlives it.
+  SharedCatalog(std::unique_ptr<Database> database, Owner owner, const Clock& clock,
+                GroupCommit::Post post, FaultPoints* faults = nullptr,
                 std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>());
 
   // Why the database was not reached when it was opened; empty: it was.
@@ -56,7 +56,9 @@ class SharedCatalog {
 
   // As the functions of these names in shared_tables.h and shared_access_tables.h.
   void put_function(SharedFunction function, std::optional<Expected> expected,
-                    std::function<Result<std::string>()> package, Done<void> done);
+                    std::function<Result<std::string>()> package, Done<SharedDeployment> done);
+  void read_revisions(std::string tenant, std::string function,
+                      Done<std::vector<SharedRevision>> done);
   void remove_function(std::string tenant, std::string name, std::string expected, Done<void> done);
   void publish(SharedVersion publication, Done<uint64_t> done);
   void put_alias(SharedFunction alias, std::string expected, std::vector<std::string> versions,
@@ -90,7 +92,14 @@ class SharedCatalog {
                     Done<std::optional<SharedInvocation>> done);
   void async_result(std::string tenant, InvocationId id,
                     Done<std::optional<InvocationResult>> done);
-  void expire_results(Duration now, Done<uint64_t> done);
+  void expire_results(Done<uint64_t> done);
+  // What the database's clock said at an instant of this node. A clock that is set changes nothing
+  // of the time that passes from there on.
+  struct SharedTime {
+    Instant at;
+    Duration time;  // since the Unix epoch
+  };
+  void time(Done<SharedTime> done);
   // The nodes that have invocations without a result, other than this one.
   void owners_of_pending(Done<std::vector<std::string>> done);
   // One at a time: another one meanwhile is ABORTED.
@@ -107,6 +116,7 @@ class SharedCatalog {
   };
 
   const Owner owner_;
+  const Clock& clock_;
   const std::shared_ptr<Sessions> sessions_;  // shared as it says
   FaultPoints* const faults_;
   std::string unreachable_;

@@ -16,6 +16,13 @@ namespace {
 const InvocationId kOne{1, 2};
 const InvocationId kTwo{1, 3};
 const Expected kNothing{};
+// Of the node's clock, which is not the database's.
+constexpr Duration kNow = seconds(1000);
+
+// The database's clock goes on meanwhile.
+void expect_near(Duration instant, Duration expected) {
+  EXPECT_NEAR(to_seconds(instant), to_seconds(expected), 20);
+}
 
 // The same catalog in SQLite and in PostgreSQL.
 class SharedTables : public ::testing::TestWithParam<std::string> {
@@ -59,8 +66,9 @@ class SharedTables : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(database_->run(outcome.ok() ? "COMMIT" : "ROLLBACK").ok());
     return outcome;
   }
-  Result<void> put(const SharedFunction& function, const std::optional<Expected>& expected,
-                   const std::string& package = "zip") {
+  Result<SharedDeployment> put(const SharedFunction& function,
+                               const std::optional<Expected>& expected,
+                               const std::string& package = "zip") {
     return commit([&](Database& database) {
       return put_shared_function(database, function, expected,
                                  [&]() -> Result<std::string> { return package; });
@@ -72,20 +80,22 @@ class SharedTables : public ::testing::TestWithParam<std::string> {
     return read->value_or(SharedContents());
   }
   Result<InvocationId> submit(const Owner& owner, InvocationId id, const std::string& key = "") {
-    SharedInvocation invocation{.tenant = "default", .request = {}, .submitted_at = seconds(5)};
+    SharedInvocation invocation{
+        .tenant = "default", .request = {}, .submitted_at = kNow - seconds(5)};
     invocation.request.id = id;
     invocation.request.function.name = "f";
     invocation.request.payload = std::string("{\0}", 3);
     invocation.request.idempotency_key = key;
     return commit(
-        [&](Database& database) { return put_shared_async(database, owner, invocation); });
+        [&](Database& database) { return put_shared_async(database, owner, invocation, kNow); });
   }
-  Result<void> finish(const Owner& owner, InvocationId id) {
+  Result<void> finish(const Owner& owner, InvocationId id,
+                      Duration expires_at = kNow + seconds(60)) {
     InvocationResult result{.id = id, .outcome = Outcome::kFunctionError, .payload = "\xff'\\x"};
     result.error = Error{ErrorCode::kAborted, "why"};
     result.device = DeviceId(3);
     return commit([&](Database& database) {
-      return finish_shared_async(database, owner, "default", result, seconds(60), {});
+      return finish_shared_async(database, owner, "default", result, expires_at, {}, kNow);
     });
   }
 
@@ -237,29 +247,29 @@ TEST_P(SharedTables, WhatTheFirstNodeHadIsBroughtOnce) {
 TEST_P(SharedTables, WhatIsTriedAgainAndWhatFollowsAResultAreKept) {
   SKIP_WITHOUT_SERVER();
   ASSERT_TRUE(submit(a_, kOne).ok());
-  const AsyncRetry retry{.runs = 1, .due_at = seconds(77), .last_failure = "E: no"};
+  const AsyncRetry retry{.runs = 1, .due_at = kNow + seconds(77), .last_failure = "E: no"};
   const auto try_again = [&](const Owner& owner) {
     return commit([&](Database& database) {
-      return retry_shared_async(database, owner, "default", kOne, retry);
+      return retry_shared_async(database, owner, "default", kOne, retry, kNow);
     });
   };
   EXPECT_EQ(try_again(b_).error().code, ErrorCode::kNotFound) << "it is another node's";
   ASSERT_TRUE(try_again(a_).ok());
   const auto found = [&](InvocationId id) {
-    auto pending = find_shared_pending(*database_, a_, "default", id);
+    auto pending = find_shared_pending(*database_, a_, "default", id, kNow);
     EXPECT_TRUE(pending.ok());
     return pending.ok() ? *pending : std::nullopt;
   };
   ASSERT_TRUE(found(kOne));
   EXPECT_EQ(found(kOne)->runs, 1U);
-  EXPECT_EQ(found(kOne)->due_at, seconds(77));
+  expect_near(found(kOne)->due_at, kNow + seconds(77));
   EXPECT_EQ(found(kOne)->last_failure, "E: no");
   AsyncSuccessor next{.id = kTwo, .name = {kDefaultTenant, "audit"}, .chain = 2};
   next.payload = [](std::string_view source) { return "of " + std::string(source); };
   InvocationResult result{.id = kOne, .runs = 2, .destination = "audit as x"};
   const auto end = [&] {
     return commit([&](Database& database) {
-      return finish_shared_async(database, a_, "default", result, seconds(60), next);
+      return finish_shared_async(database, a_, "default", result, kNow + seconds(60), next, kNow);
     });
   };
   ASSERT_TRUE(end().ok());
@@ -296,7 +306,7 @@ TEST_P(SharedTables, OfTwoChangesOfOneStateTheSecondIsRefused) {
   // Who copies it says the same again.
   EXPECT_TRUE(put(second_, Expected{"d1"}).ok());
   EXPECT_EQ(contents().version, version);
-  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(read_shared_package(*database_, "sha1").ok()) << "of the revision before";
   const auto remove = [&](const std::string& expected) {
     return commit([&](Database& database) {
       return remove_shared_function(database, "default", "f", expected);
@@ -306,6 +316,7 @@ TEST_P(SharedTables, OfTwoChangesOfOneStateTheSecondIsRefused) {
   EXPECT_TRUE(remove("d2").ok());
   EXPECT_TRUE(remove("d2").ok());
   EXPECT_TRUE(contents().functions.empty());
+  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
 }
 
 TEST_P(SharedTables, WhoPutsACopyAddsNothing) {
@@ -430,8 +441,12 @@ TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
   EXPECT_EQ(submit(b_, kOne).error().code, ErrorCode::kAlreadyExists);
   EXPECT_FALSE(read_shared_result(*database_, "default", kOne)->has_value());
   EXPECT_EQ(finish(b_, kOne).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(submit(a_, kTwo).ok());
+  ASSERT_TRUE(finish(a_, kTwo, kNow).ok());
   ASSERT_TRUE(finish(a_, kOne).ok());
   EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(*commit(expire_shared_results), 1U) << "the other's time is not over";
+  EXPECT_EQ(read_shared_result(*database_, "default", kTwo).error().code, ErrorCode::kNotFound);
   const auto result = read_shared_result(*database_, "default", kOne);
   ASSERT_TRUE(result.ok());
   ASSERT_TRUE(result->has_value());
@@ -440,11 +455,83 @@ TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
   EXPECT_EQ((*result)->payload, "\xff'\\x");
   EXPECT_EQ((*result)->error->message, "why");
   EXPECT_EQ((*result)->device, DeviceId(3));
-  EXPECT_EQ(
-      *commit([](Database& database) { return expire_shared_results(database, seconds(59)); }), 0U);
-  EXPECT_EQ(
-      *commit([](Database& database) { return expire_shared_results(database, seconds(60)); }), 1U);
-  EXPECT_EQ(read_shared_result(*database_, "default", kOne).error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(SharedTables, RevisionsHaveNumbersOfAllNodesAndTheirCodeIsKept) {
+  SKIP_WITHOUT_SERVER();
+  SharedFunction one = first_;
+  one.revision = 1;
+  SharedFunction two = second_;
+  two.revision = 7;  // where it was changed by itself before
+  EXPECT_EQ(put(one, kNothing)->revision, 1U);
+  const auto first = put(one, std::nullopt);  // a copy
+  EXPECT_EQ(first->revision, 1U);
+  EXPECT_NEAR(to_seconds(first->at), to_seconds(clock_.wall_now()), 60);
+  EXPECT_EQ(put(two, Expected{.digest = "d1"}, "zip2")->revision, 7U);
+  EXPECT_EQ(put(one, Expected{.digest = "d2"})->revision, 8U) << "it went back";
+  const auto all = *read_revisions(*database_, "default", "f");
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].deployment.revision, 8U);
+  EXPECT_TRUE(all[0].is_current);
+  EXPECT_FALSE(all[2].is_current) << "the same, and an earlier one";
+  EXPECT_EQ(all[1].copy, two.copy);
+  EXPECT_EQ(*read_shared_package(*database_, "sha2"), "zip2");
+  EXPECT_EQ(put({"default", "f:1", "v", "sha1", "{}"}, kNothing)->revision, 0U) << "a version";
+  const auto remove = [](Database& database) {
+    return remove_shared_function(database, "default", "f", "d1");
+  };
+  ASSERT_TRUE(commit(remove).ok());
+  EXPECT_TRUE(read_revisions(*database_, "default", "f")->empty());
+  EXPECT_EQ(read_shared_package(*database_, "sha2").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(put(one, kNothing)->revision, 9U) << "numbers are not used again";
+}
+
+TEST_P(SharedTables, TenRevisionsAreKept) {
+  SKIP_WITHOUT_SERVER();
+  SharedFunction function = first_;
+  std::string before;
+  for (int number = 1; number <= 12; ++number) {
+    function.digest = "d" + std::to_string(number);
+    function.code_sha256 = "sha" + std::to_string(number);
+    ASSERT_TRUE(put(function, Expected{.digest = before}).ok());
+    before = function.digest;
+  }
+  const auto all = *read_revisions(*database_, "default", "f");
+  ASSERT_EQ(all.size(), 10U);
+  EXPECT_EQ(all.back().deployment.revision, 3U);
+  EXPECT_EQ(read_shared_package(*database_, "sha2").error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(read_shared_package(*database_, "sha3").ok());
+}
+
+TEST_P(SharedTables, WhatAProgramWithoutRevisionsPutIsOneToo) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  ASSERT_TRUE(database_->run("DELETE FROM shared_revisions").ok());
+  SharedFunction next = second_;
+  next.revision = 5;
+  EXPECT_EQ(put(next, Expected{.digest = "d1"})->revision, 5U);
+  const auto all = *read_revisions(*database_, "default", "f");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1].deployment.revision, 4U);
+  EXPECT_EQ(all[1].copy, first_.copy);
+  EXPECT_EQ(all[1].code_bytes, 3U);
+}
+
+TEST_P(SharedTables, InstantsMeanTheSameToNodesWhoseClocksDiffer) {
+  SKIP_WITHOUT_SERVER();
+  const Duration ahead = kNow + std::chrono::minutes(15);
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  const AsyncRetry retry{.runs = 1, .due_at = kNow + seconds(77), .last_failure = ""};
+  ASSERT_TRUE(commit([&](Database& database) {
+                return retry_shared_async(database, a_, "default", kOne, retry, kNow);
+              }).ok());
+  const auto claimed = commit([&](Database& database) {
+    return claim_shared(database, {"a", "a2"}, {}, 10, ahead);
+  });
+  ASSERT_TRUE(claimed.ok());
+  ASSERT_EQ(claimed->size(), 1U);
+  expect_near(claimed->front().submitted_at, ahead - seconds(5));
+  expect_near(claimed->front().due_at, ahead + seconds(77));
 }
 
 TEST_P(SharedTables, ARepeatWithTheSameKeyIsTheFirstOne) {
@@ -463,7 +550,9 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
                 return begin_shared_async(database, a_, "default", kOne);
               }).ok());
   const Owner later{"a", "a2"};
-  const auto claim = [&](Database& database) { return claim_shared(database, later, {}, 10); };
+  const auto claim = [&](Database& database) {
+    return claim_shared(database, later, {}, 10, kNow);
+  };
   const auto claimed = commit(claim);
   ASSERT_TRUE(claimed.ok());
   ASSERT_EQ(claimed->size(), 1U);
@@ -472,7 +561,8 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
   EXPECT_EQ(one.request.function.name, "f");
   EXPECT_EQ(one.request.payload, std::string("{\0}", 3));
   EXPECT_EQ(one.attempts, 1U);
-  EXPECT_EQ(one.submitted_at, seconds(5));
+  expect_near(one.submitted_at, kNow - seconds(5));
+  EXPECT_EQ(one.due_at, Duration(0));
   EXPECT_TRUE(commit(claim)->empty());
   EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(finish(later, kOne).ok());
@@ -486,7 +576,7 @@ TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
   const HeldInvocations held{{"default", kTwo}};
   ASSERT_TRUE(commit([&](Database& database) { return give_up_unheld(database, a_, held); }).ok());
   const auto claimed =
-      commit([&](Database& database) { return claim_shared(database, a_, {}, 10); });
+      commit([&](Database& database) { return claim_shared(database, a_, {}, 10, kNow); });
   ASSERT_TRUE(claimed.ok());
   ASSERT_EQ(claimed->size(), 1U);
   EXPECT_EQ(claimed->front().request.id, kOne);
@@ -499,7 +589,7 @@ TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
 class Leases : public SharedTables {
  protected:
   Result<std::vector<SharedInvocation>> claim_of_b() {
-    return commit([&](Database& database) { return claim_shared(database, a_, {"b"}, 10); });
+    return commit([&](Database& database) { return claim_shared(database, a_, {"b"}, 10, kNow); });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Leases, ::testing::Values("postgresql"),

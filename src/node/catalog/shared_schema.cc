@@ -108,6 +108,28 @@ ALTER TABLE shared_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
 ALTER TABLE shared_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Deployments of functions, by numbers of all nodes. Those of a function that is removed go with
+// it; its numbers stay used.
+constexpr const char* kSharedRevisions = R"sql(
+CREATE TABLE shared_revisions (
+  tenant         TEXT   NOT NULL,
+  function       TEXT   NOT NULL,
+  revision       BIGINT NOT NULL,
+  digest         TEXT   NOT NULL,
+  code_sha256    TEXT   NOT NULL,
+  code_bytes     BIGINT NOT NULL,
+  copy           TEXT   NOT NULL,
+  deployed_at_ns BIGINT NOT NULL,
+  PRIMARY KEY (tenant, function, revision)
+);
+CREATE TABLE shared_revision_numbers (
+  tenant   TEXT   NOT NULL,
+  function TEXT   NOT NULL,
+  last     BIGINT NOT NULL,
+  PRIMARY KEY (tenant, function)
+);
+)sql";
+
 // The last step that `table`, which is there, has noted.
 Result<int64_t> noted_in(Database& database, const std::string& table) {
   ASSIGN_OR_RETURN(Statement ask,
@@ -155,7 +177,8 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess, kSharedVersions, kSharedFollowUps};
+  static const std::vector<std::string> steps = {kAccess, kSharedVersions, kSharedFollowUps,
+                                                 kSharedRevisions};
   return steps;
 }
 

@@ -39,7 +39,8 @@ Result<std::string> digest_of(Database& database, const std::string& tenant,
 
 Result<void> drop_packages(Database& database) {
   return database.run(
-      "DELETE FROM shared_packages WHERE sha256 NOT IN (SELECT code_sha256 FROM shared_functions)");
+      "DELETE FROM shared_packages WHERE sha256 NOT IN (SELECT code_sha256 FROM shared_functions "
+      "UNION SELECT code_sha256 FROM shared_revisions)");
 }
 
 Result<void> put_package(Database& database, const std::string& sha256,
@@ -67,6 +68,7 @@ Result<void> drop_qualified(Database& database, const std::string& tenant,
                                     "substr(name, 1, CAST(?2 AS INTEGER)) = ?3"));
   remove.bind_text(1, tenant).bind(2, uint64_t{prefix.size()}).bind_text(3, prefix);
   RETURN_IF_ERROR(remove.run());
+  RETURN_IF_ERROR(drop_revisions(database, tenant, function));
   ASSIGN_OR_RETURN(Statement forget,
                    database.prepare("DELETE FROM shared_version_numbers WHERE tenant = ?1 AND "
                                     "function = ?2"));
@@ -114,21 +116,58 @@ Result<void> check_brought(Database& database) {
 }
 
 bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
-// In the order of read_claimed().
-constexpr std::string_view kSharedPendingColumns =
-    "tenant, id, function, idempotency_key, submitted_at_ns, attempts, request, runs, due_at_ns, "
-    "chain, last_failure";
 
-Result<SharedInvocation> read_claimed(const Statement& row) {
+// Of an instant that is bound as its distance from now.
+std::string from_now(const Database& database, const std::string& parameter) {
+  return "(CAST(" + parameter + " AS BIGINT) + " + std::string(database.now_sql()) + ")";
+}
+
+Result<SharedDeployment> deployment_of(Database& database, const SharedFunction& function) {
+  return is_qualified(function.name) ? SharedDeployment() : note_revision(database, function);
+}
+
+// What a program that knows no revisions put there can be gone back to as well.
+Result<void> note_what_is_there(Database& database, const SharedFunction& next) {
+  if (is_qualified(next.name)) return {};
+  SharedFunction there{.tenant = next.tenant, .name = next.name};
+  {
+    ASSIGN_OR_RETURN(Statement ask,
+                     database.prepare("SELECT f.digest, f.code_sha256, f.copy, "
+                                      "coalesce(length(p.content), 0) FROM shared_functions f "
+                                      "LEFT JOIN shared_packages p ON p.sha256 = f.code_sha256 "
+                                      "WHERE f.tenant = ?1 AND f.name = ?2"));
+    ask.bind_text(1, next.tenant).bind_text(2, next.name);
+    RETURN_IF_ERROR(ask.next());
+    there.digest = ask.column_text(0);
+    there.code_sha256 = ask.column_text(1);
+    there.copy = ask.column_text(2);
+    there.code_bytes = ask.column_uint(3);
+  }
+  there.revision = next.revision > 0 ? next.revision - 1 : 0;
+  const auto noted = note_revision(database, there);
+  return noted.ok() ? Result<void>() : noted.error();
+}
+
+// In the order of read_claimed().
+std::string pending_columns(const Database& database) {
+  return "tenant, id, function, idempotency_key, submitted_at_ns, attempts, request, runs, "
+         "due_at_ns, chain, last_failure, " +
+         std::string(database.now_sql());
+}
+
+Result<SharedInvocation> read_claimed(const Statement& row, Duration now) {
+  const auto here = [&](int column) {
+    return now + Duration(row.column_int(column) - row.column_int(11));
+  };
   SharedInvocation invocation;
   invocation.tenant = row.column_text(0);
   invocation.request.id = id_of_bytes(row.column_text(1));
   invocation.request.function.name = row.column_text(2);
   invocation.request.idempotency_key = row.column_text(3);
-  invocation.submitted_at = Duration(row.column_int(4));
+  invocation.submitted_at = here(4);
   invocation.attempts = static_cast<unsigned>(row.column_uint(5));
   invocation.runs = static_cast<unsigned>(row.column_uint(7));
-  invocation.due_at = Duration(row.column_int(8));
+  if (row.column_int(8) != 0) invocation.due_at = here(8);
   invocation.chain = static_cast<unsigned>(row.column_uint(9));
   invocation.last_failure = row.column_text(10);
   invocation.request.kind = InvocationKind::kAsynchronous;
@@ -140,12 +179,12 @@ Result<SharedInvocation> read_claimed(const Statement& row) {
 
 // ---- What nodes copy
 
-Result<void> put_shared_function(Database& database, const SharedFunction& function,
-                                 const std::optional<Expected>& expected,
-                                 const std::function<Result<std::string>()>& package) {
+Result<SharedDeployment> put_shared_function(Database& database, const SharedFunction& function,
+                                             const std::optional<Expected>& expected,
+                                             const std::function<Result<std::string>()>& package) {
   RETURN_IF_ERROR(lock_version(database));
   ASSIGN_OR_RETURN(const std::string there, digest_of(database, function.tenant, function.name));
-  if (there == function.digest) return {};
+  if (there == function.digest) return deployment_of(database, function);
   const bool may =
       expected && (there == expected->digest || (expected->or_nothing && there.empty()));
   if (!may) return changed_elsewhere(function.name);
@@ -153,9 +192,12 @@ Result<void> put_shared_function(Database& database, const SharedFunction& funct
   // A program that does not know of them may have removed one of this name before.
   const bool is_first = there.empty() && !is_qualified(function.name);
   if (is_first) RETURN_IF_ERROR(drop_qualified(database, function.tenant, function.name));
+  if (!there.empty()) RETURN_IF_ERROR(note_what_is_there(database, function));
   RETURN_IF_ERROR(put_package(database, function.code_sha256, package));
   RETURN_IF_ERROR(insert_function(database, function));
-  return drop_packages(database);
+  ASSIGN_OR_RETURN(const SharedDeployment deployment, deployment_of(database, function));
+  RETURN_IF_ERROR(drop_packages(database));
+  return deployment;
 }
 
 // ---- Versions and aliases
@@ -202,7 +244,8 @@ Result<void> put_shared_alias(Database& database, const SharedFunction& alias,
                      "it was removed through another node, or this one had it "
                      "before it joined"};
   }
-  return put_shared_function(database, alias, Expected{.digest = expected}, {});
+  const auto put = put_shared_function(database, alias, Expected{.digest = expected}, {});
+  return put.ok() ? Result<void>() : put.error();
 }
 
 Result<void> remove_shared_version(Database& database, const std::string& tenant,
@@ -371,7 +414,7 @@ Result<std::optional<InvocationId>> find_shared_async(Database& database, const 
 }
 
 Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
-                                      const SharedInvocation& invocation) {
+                                      const SharedInvocation& invocation, Duration now) {
   const InvocationRequest& request = invocation.request;
   ASSIGN_OR_RETURN(const auto earlier,
                    find_shared_async(database, invocation.tenant, request.idempotency_key));
@@ -379,15 +422,17 @@ Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
   // An answer to COMMIT that was lost makes it come twice.
   ASSIGN_OR_RETURN(
       Statement insert,
-      database.prepare("INSERT INTO shared_invocations (tenant, id, function, "
-                       "idempotency_key, submitted_at_ns, attempts, state, owner, "
-                       "life, request, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued', "
-                       "?7, ?8, ?9, ?10) ON CONFLICT (tenant, id) DO UPDATE SET state = "
-                       "shared_invocations.state WHERE shared_invocations.life = "
-                       "?8"));
+      database.prepare(
+          "INSERT INTO shared_invocations (tenant, id, function, "
+          "idempotency_key, submitted_at_ns, attempts, state, owner, "
+          "life, request, chain) VALUES (?1, ?2, ?3, ?4, " +
+          from_now(database, "?5") +
+          ", ?6, 'queued', ?7, ?8, ?9, ?10) ON CONFLICT (tenant, id) DO UPDATE SET state = "
+          "shared_invocations.state WHERE shared_invocations.life = "
+          "?8"));
   insert.bind_text(1, invocation.tenant).bind_blob(2, bytes_of_id(request.id));
   insert.bind_text(3, request.function.name).bind_text(4, request.idempotency_key);
-  insert.bind(5, invocation.submitted_at.count()).bind(6, uint64_t{invocation.attempts});
+  insert.bind(5, (invocation.submitted_at - now).count()).bind(6, uint64_t{invocation.attempts});
   insert.bind_text(7, owner.node).bind_text(8, owner.life);
   insert.bind_blob(9, bytes_of_request(request)).bind(10, uint64_t{invocation.chain});
   RETURN_IF_ERROR(insert.run());
@@ -411,15 +456,17 @@ Result<void> begin_shared_async(Database& database, const Owner& owner, const st
 }
 
 Result<void> retry_shared_async(Database& database, const Owner& owner, const std::string& tenant,
-                                InvocationId id, const AsyncRetry& retry) {
+                                InvocationId id, const AsyncRetry& retry, Duration now) {
   ASSIGN_OR_RETURN(
       Statement update,
       database.prepare("UPDATE shared_invocations SET state = 'queued', attempts = 0, runs = ?5, "
-                       "due_at_ns = ?6, last_failure = ?7 WHERE tenant = ?1 AND id = ?2 AND state "
+                       "due_at_ns = " +
+                       from_now(database, "?6") +
+                       ", last_failure = ?7 WHERE tenant = ?1 AND id = ?2 AND state "
                        "<> 'done' AND owner = ?3 AND life = ?4"));
   update.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
   update.bind_text(3, owner.node).bind_text(4, owner.life);
-  update.bind(5, uint64_t{retry.runs}).bind(6, retry.due_at.count());
+  update.bind(5, uint64_t{retry.runs}).bind(6, (retry.due_at - now).count());
   update.bind_text(7, retry.last_failure);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_shared_invocation(id);
@@ -428,16 +475,16 @@ Result<void> retry_shared_async(Database& database, const Owner& owner, const st
 
 Result<std::optional<SharedInvocation>> find_shared_pending(Database& database, const Owner& owner,
                                                             const std::string& tenant,
-                                                            InvocationId id) {
+                                                            InvocationId id, Duration now) {
   ASSIGN_OR_RETURN(Statement ask,
-                   database.prepare("SELECT " + std::string(kSharedPendingColumns) +
+                   database.prepare("SELECT " + pending_columns(database) +
                                     " FROM shared_invocations WHERE tenant = ?1 AND id = ?2 AND "
                                     "state <> 'done' AND owner = ?3 AND life = ?4"));
   ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
   ask.bind_text(3, owner.node).bind_text(4, owner.life);
   ASSIGN_OR_RETURN(const bool there, ask.next());
   if (!there) return std::optional<SharedInvocation>();
-  ASSIGN_OR_RETURN(SharedInvocation found, read_claimed(ask));
+  ASSIGN_OR_RETURN(SharedInvocation found, read_claimed(ask, now));
   return std::optional<SharedInvocation>(std::move(found));
 }
 
@@ -455,9 +502,10 @@ AsyncInvocation pending_of(SharedInvocation invocation) {
 
 Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
                                  const InvocationResult& result, Duration expires_at,
-                                 const std::optional<AsyncSuccessor>& successor) {
+                                 const std::optional<AsyncSuccessor>& successor, Duration now) {
   if (successor) {
-    ASSIGN_OR_RETURN(const auto source, find_shared_pending(database, owner, tenant, result.id));
+    ASSIGN_OR_RETURN(const auto source,
+                     find_shared_pending(database, owner, tenant, result.id, now));
     if (!source) return no_shared_invocation(result.id);
     SharedInvocation next;
     next.tenant = tenant;
@@ -466,17 +514,20 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
     next.request.payload = successor->payload(source->request.payload);
     next.submitted_at = successor->submitted_at;
     next.chain = successor->chain;
-    const auto kept = put_shared_async(database, owner, next);
+    const auto kept = put_shared_async(database, owner, next, now);
     if (!kept.ok()) return kept.error();
   }
   ASSIGN_OR_RETURN(
       Statement update,
       database.prepare("UPDATE shared_invocations SET state = 'done', request = ?5, result = ?6, "
-                       "expires_at_ns = ?7, runs = ?8, destination = ?9 WHERE tenant = ?1 AND id = "
-                       "?2 AND state <> 'done' AND owner = ?3 AND life = ?4"));
+                       "expires_at_ns = " +
+                       from_now(database, "?7") +
+                       ", runs = ?8, destination = ?9 WHERE tenant = ?1 AND id = ?2 AND state <> "
+                       "'done' AND owner = ?3 AND life = ?4"));
   update.bind_text(1, tenant).bind_blob(2, bytes_of_id(result.id));
   update.bind_text(3, owner.node).bind_text(4, owner.life);
-  update.bind_blob(5, "").bind_blob(6, bytes_of_result(result)).bind(7, expires_at.count());
+  update.bind_blob(5, "").bind_blob(6, bytes_of_result(result));
+  update.bind(7, (expires_at - now).count());
   update.bind(8, uint64_t{result.runs}).bind_text(9, result.destination);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_shared_invocation(result.id);
@@ -500,10 +551,16 @@ Result<std::optional<InvocationResult>> read_shared_result(Database& database,
   return std::optional<InvocationResult>(std::move(result));
 }
 
-Result<uint64_t> expire_shared_results(Database& database, Duration now) {
+Result<Duration> time_of(Database& database) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT " + std::string(database.now_sql())));
+  RETURN_IF_ERROR(ask.next());
+  return Duration(ask.column_int(0));
+}
+
+Result<uint64_t> expire_shared_results(Database& database) {
   ASSIGN_OR_RETURN(Statement remove, database.prepare("DELETE FROM shared_invocations WHERE state "
-                                                      "= 'done' AND expires_at_ns <= ?1"));
-  remove.bind(1, now.count());
+                                                      "= 'done' AND expires_at_ns <= " +
+                                                      std::string(database.now_sql())));
   RETURN_IF_ERROR(remove.run());
   return static_cast<uint64_t>(database.changes());
 }
@@ -547,7 +604,7 @@ Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldIn
 
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
                                                    const std::vector<std::string>& lost,
-                                                   size_t most) {
+                                                   size_t most, Duration now) {
   std::vector<std::string> without_process{owner.node};
   for (const std::string& node : lost) {
     ASSIGN_OR_RETURN(const bool lives, database.is_leased(node));
@@ -561,13 +618,13 @@ Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Own
                          "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
                          "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
                          "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING " +
-                         std::string(kSharedPendingColumns)));
+                         pending_columns(database)));
     claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
     claim.bind(4, uint64_t{most - claimed.size()});
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, claim.next());
       if (!more) break;
-      ASSIGN_OR_RETURN(claimed.emplace_back(), read_claimed(claim));
+      ASSIGN_OR_RETURN(claimed.emplace_back(), read_claimed(claim, now));
     }
     if (claimed.size() == most) break;
   }

@@ -16,6 +16,7 @@
 #include "core/domain/invocation.h"
 #include "node/catalog/database.h"
 #include "node/catalog/records.h"
+#include "node/catalog/shared_revisions.h"
 
 namespace lambent::catalog {
 
@@ -26,6 +27,8 @@ struct SharedFunction {
   std::string digest;       // of `copy`
   std::string code_sha256;  // empty: it has no package
   std::string copy;         // JSON
+  uint64_t revision = 0;    // of the node that puts it: the least that it is to have
+  uint64_t code_bytes = 0;  // of what a revision tells
 
   bool operator==(const SharedFunction&) const = default;
 };
@@ -54,10 +57,10 @@ struct Owner {
 struct SharedInvocation {
   std::string tenant;
   InvocationRequest request;  // the tenant's number within is not kept
-  Duration submitted_at{};    // since the Unix epoch
+  Duration submitted_at{};    // by this node's clock, since the Unix epoch
   unsigned attempts = 0;
   unsigned runs = 0;
-  Duration due_at{};
+  Duration due_at{};  // the same; zero: it does not wait
   unsigned chain = 0;
   std::string last_failure;
 };
@@ -72,10 +75,11 @@ struct Expected {
 
 // Adds or replaces it if the catalog has what is expected, or the same already. Without
 // `expected` only the latter: who puts a copy adds nothing. ABORTED: another node changed it
-// meanwhile. `package` is read if the catalog lacks it.
-Result<void> put_shared_function(Database& database, const SharedFunction& function,
-                                 const std::optional<Expected>& expected,
-                                 const std::function<Result<std::string>()>& package);
+// meanwhile. `package` is read if the catalog lacks it. The answer is the deployment that it is to
+// all nodes.
+Result<SharedDeployment> put_shared_function(Database& database, const SharedFunction& function,
+                                             const std::optional<Expected>& expected,
+                                             const std::function<Result<std::string>()>& package);
 // If the catalog has the digest `expected`, or none. ABORTED. Its versions and aliases go with it.
 Result<void> remove_shared_function(Database& database, const std::string& tenant,
                                     const std::string& name, const std::string& expected);
@@ -121,28 +125,34 @@ Result<std::string> read_shared_function(Database& database, const std::string& 
                                          const std::string& name);
 Result<std::string> read_shared_package(Database& database, const std::string& sha256);
 
+// Clocks of nodes differ: instants are kept by the database's clock. Those that are given and read
+// are by this node's, which says `now`.
+
 // The answer is the id under which it is kept, as Catalog::put_async().
 Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
-                                      const SharedInvocation& invocation);
+                                      const SharedInvocation& invocation, Duration now);
 Result<std::optional<InvocationId>> find_shared_async(Database& database, const std::string& tenant,
                                                       const std::string& idempotency_key);
 // These three: NOT_FOUND if the owner has none without a result.
 Result<void> begin_shared_async(Database& database, const Owner& owner, const std::string& tenant,
                                 InvocationId id);
 Result<void> retry_shared_async(Database& database, const Owner& owner, const std::string& tenant,
-                                InvocationId id, const AsyncRetry& retry);
+                                InvocationId id, const AsyncRetry& retry, Duration now);
 Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
                                  const InvocationResult& result, Duration expires_at,
-                                 const std::optional<AsyncSuccessor>& successor);
+                                 const std::optional<AsyncSuccessor>& successor, Duration now);
 // One without a result that the owner has; nothing if there is none.
 Result<std::optional<SharedInvocation>> find_shared_pending(Database& database, const Owner& owner,
                                                             const std::string& tenant,
-                                                            InvocationId id);
+                                                            InvocationId id, Duration now);
 // As Catalog::async_result().
 Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,
                                                            InvocationId id);
-Result<uint64_t> expire_shared_results(Database& database, Duration now);
+// Those whose time is over by the database's clock.
+Result<uint64_t> expire_shared_results(Database& database);
+// What the database's clock says, since the Unix epoch.
+Result<Duration> time_of(Database& database);
 // By tenant and id.
 using HeldInvocations = std::set<std::pair<std::string, InvocationId>>;
 // What the catalog has of this process and the process does not: an answer to COMMIT was lost. It
@@ -152,7 +162,7 @@ Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldIn
 // and of the nodes of `lost` whose lease no session holds. In order of submission.
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
                                                    const std::vector<std::string>& lost,
-                                                   size_t most);
+                                                   size_t most, Duration now);
 // The nodes, other than this one, that have invocations without a result.
 Result<std::vector<std::string>> owners_of_pending(Database& database, const std::string& self);
 

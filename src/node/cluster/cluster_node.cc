@@ -69,6 +69,12 @@ bool asks_around(http::Destination destination) {
          destination == http::Destination::kAllWhoKnow;
 }
 
+// Whether another node may answer better: this one does not know it, keeps nothing of the kind
+// (such as a journal), or could not look. What is wrong with the request is wrong everywhere.
+bool may_be_told_elsewhere(int status) {
+  return status == 404 || status == 412 || status == 429 || status >= 500;
+}
+
 // Why no node that takes work has these GPUs; nothing: this one has, and tells what keeps it.
 std::optional<Error> refusal_of(const MemberTable& table, const std::string& function,
                                 const GpuRequest& needs) {
@@ -414,14 +420,17 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
     forward->left.pop_back();
   }
   const bool asks_all = forward->call.destination == http::Destination::kAllWhoKnow;
+  const bool is_told = !asks_all && !may_be_told_elsewhere(unknown.status);
+  if (is_told) return forward->client->send(std::move(unknown));
   // Of all answers the first that is none of "unknown" counts.
-  if (asks_all && unknown.status != 404 && !forward->known) forward->known = unknown;
-  if (unknown.status == 404 && !asks_all && forward->left.empty() && !forward->silent.empty()) {
+  if (unknown.status != 404 && !forward->known) forward->known = unknown;
+  const bool is_last = forward->left.empty();
+  if (is_last && !asks_all && !forward->known && !forward->silent.empty()) {
     return refuse(forward, {ErrorCode::kUnavailable,
                             "no node that answers has it, and node '" + forward->silent.front() +
                                 "', which may have it, does not answer; try again later"});
   }
-  if ((unknown.status != 404 && !asks_all) || forward->left.empty()) {
+  if (is_last) {
     return forward->client->send(forward->known ? *std::move(forward->known) : std::move(unknown));
   }
   const std::string node = forward->left.back();

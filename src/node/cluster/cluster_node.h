@@ -123,7 +123,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::string repeat_key;                   // of repeats by the same client; empty: none
     std::vector<std::string> left;            // nodes that may know, of kWhoKnows
     std::vector<std::string> silent;          // of these nodes those that did not answer
-    std::optional<http::Response> known;      // of kAllWhoKnow, a node's that knew
+    std::optional<http::Response> known;      // the first answer that is not "unknown"
     std::optional<Error> unsure;              // why it is not told whether there is the function
     unsigned attempts = 0;
     Instant sent_at{};

@@ -59,7 +59,7 @@ class Pull {
     RETURN_IF_ERROR(make_folders());
     PulledImage image;
     image.digest = reference_.digest;
-    if (image.digest.empty() || (reference_.is_local() && !is_converted_copy()) || order_.proves) {
+    if (image.digest.empty() || (is_on_disk() && !is_converted_copy()) || order_.proves) {
       tell_("resolving " + order_.reference);
       ASSIGN_OR_RETURN(image.digest, resolve());
     }
@@ -98,10 +98,13 @@ class Pull {
 
   std::string layout() const { return work_ + "/" + kLayoutFolder; }
 
+  bool is_on_disk() const { return reference_.is_local() || order_.is_copy; }
+
   // A layout has the digest that the image has where it came from, but of Docker's archives, which
-  // have other manifests.
+  // have other manifests, and of registries, whose digests may name an index of several.
   bool is_converted_copy() const {
-    return order_.is_copy && reference_.transport == ImageTransport::kDockerArchive;
+    return order_.is_copy && (reference_.transport == ImageTransport::kDockerArchive ||
+                              reference_.transport == ImageTransport::kRegistry);
   }
 
   // Its root was unpacked by a worker that kept no layout.
@@ -170,12 +173,12 @@ class Pull {
       program.environment[variable.substr(0, equals)] = variable.substr(equals + 1);
     }
     program.binds = {{work_, kWorkInside, true}, {order_.skopeo, kSkopeoInside}};
-    if (reference_.is_local()) {
+    if (is_on_disk()) {
       sandbox::Bind bind{order_.local_path, kSourceInside};
       bind.without_links = true;
       program.binds.push_back(bind);
     }
-    program.network = !reference_.is_local();
+    program.network = !is_on_disk();
     return program;
   }
 
@@ -188,7 +191,7 @@ class Pull {
 
   std::vector<std::string> of_registry(const char* tls_flag, const char* auth_flag) const {
     std::vector<std::string> flags;
-    if (reference_.is_local()) return flags;
+    if (is_on_disk()) return flags;
     if (order_.plain_http) flags.push_back(std::string(tls_flag) + "=false");
     if (has_credentials()) {
       flags.insert(flags.end(), {auth_flag, std::string(kWorkInside) + "/auth.json"});

@@ -60,6 +60,12 @@ SharedFolder read_layout(const std::string& folder, const std::string& name) {
   return layout;
 }
 
+// Whether another node may have what a registry did not give.
+bool may_be_elsewhere(ErrorCode code) {
+  return code == ErrorCode::kUnavailable || code == ErrorCode::kPermissionDenied ||
+         code == ErrorCode::kInvalidArgument || code == ErrorCode::kDeadlineExceeded;
+}
+
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
 }  // namespace
@@ -198,9 +204,25 @@ void ImageStore::ensure(const ImageReference& reference, const std::string& loca
                         const ImageAccess& access, Done done) {
   const PulledImage* image = find(reference.digest);
   if (image != nullptr && (access.is_known || reference.is_local())) return done(*image);
-  const bool is_elsewhere = access.is_elsewhere && reference.is_local() && source_.bring;
-  if (is_elsewhere) return bring(reference, local_path, access, std::move(done));
-  pull(reference, local_path, false, access, std::move(done));
+  const bool is_elsewhere =
+      access.is_elsewhere && source_.bring && check_registry(reference, options_.registries).ok();
+  if (!is_elsewhere) return pull(reference, local_path, false, access, std::move(done));
+  if (reference.is_local()) return bring(reference, local_path, access, std::move(done));
+  // A registry is made to be asked by many. Other nodes are asked if it is gone, no longer has the
+  // image, or does not give it to this node.
+  pull(reference, local_path, false, access,
+       [this, reference, access, done = std::move(done)](const Result<PulledImage>& pulled) {
+         if (pulled.ok() || !may_be_elsewhere(pulled.error().code)) return done(pulled);
+         source_.bring(reference.digest, [this, reference, access, problem = pulled.error(),
+                                          done](const Result<std::string>& layout) {
+           if (layout.ok()) return pull(reference, *layout, true, access, done);
+           // A node that is silent may have it.
+           const Error& elsewhere = layout.error();
+           const bool is_nowhere = elsewhere.code == ErrorCode::kNotFound;
+           done(Error{is_nowhere ? problem.code : elsewhere.code,
+                      problem.message + " (of the other nodes: " + elsewhere.message + ")"});
+         });
+       });
 }
 
 // Of other nodes first: what is at that path of this machine may be another image. It is looked at
@@ -224,7 +246,9 @@ void ImageStore::bring(const ImageReference& reference, const std::string& local
 
 void ImageStore::pull(const ImageReference& reference, const std::string& local_path, bool is_copy,
                       const ImageAccess& access, Done done) {
-  const std::string name = text_of(reference) + "\n" + access.credentials;
+  // What other nodes have is another source than its registry.
+  const bool is_instead = is_copy && !reference.is_local();
+  const std::string name = text_of(reference) + "\n" + (is_instead ? "\n" : access.credentials);
   auto found = pulls_.find(name);
   if (found == pulls_.end()) {
     auto order = order_of(reference, local_path, access);
@@ -240,7 +264,12 @@ void ImageStore::pull(const ImageReference& reference, const std::string& local_
     auto pull = std::make_unique<Pull>();
     pull->order = std::move(*order);
     pull->order.is_copy = is_copy;
-    pull->order.keeps_layout = options_.keeps_layouts && reference.is_local() && !is_copy;
+    if (is_instead) {  // no registry is asked
+      pull->order.auth_file.clear();
+      pull->order.auth.clear();
+      pull->order.proves = false;
+    }
+    pull->order.keeps_layout = options_.keeps_layouts;
     found = pulls_.emplace(name, std::move(pull)).first;
     queue_.push_back(name);
   } else if (is_copy) {

@@ -128,8 +128,7 @@ Result<std::string> host_path_of(const MountUses& uses, TenantId tenant,
 // Whether it was deployed with this image already, here or where this node has it from: no client
 // says what digest its code has.
 bool has_image_elsewhere(const FunctionSpec& spec, const ImageReference& image) {
-  return image.is_local() && !image.digest.empty() &&
-         spec.code_sha256 == images::code_sha256_of(image.digest);
+  return !image.digest.empty() && spec.code_sha256 == images::code_sha256_of(image.digest);
 }
 
 // What the image says of what the function does not, and what the function is known by from then
@@ -496,9 +495,13 @@ void Deployments::put(Unpacking unpacked, Done done) {
   // Shared because callbacks must be copyable.
   auto held = std::make_shared<Unpacking>(std::move(unpacked));
   uses_.shared->put(spec, uses_.functions.find(spec.name),
-                    [this, held, spec, done = std::move(done)](const Result<void>& agreed) {
+                    [this, held, spec, done = std::move(done)](const auto& agreed) {
                       if (!agreed.ok()) return done(agreed.error());
-                      keep(std::move(*held), spec, done);
+                      FunctionSpec kept = spec;
+                      // Never back: dispatch takes a lower one for an older deployment.
+                      kept.revision = std::max(kept.revision, agreed->revision);
+                      if (agreed->revision > 0) kept.last_modified = agreed->at;
+                      keep(std::move(*held), std::move(kept), done);
                     });
 }
 

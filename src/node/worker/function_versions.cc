@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/domain/image_function.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -13,6 +15,29 @@ std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 Error no_such_alias(const FunctionName& function, const std::string& alias) {
   return {ErrorCode::kNotFound,
           "function " + in_quotes(function.name) + " has no alias " + in_quotes(alias)};
+}
+
+// Of those that are kept, the newest first.
+Result<FunctionSpec> find_revision(const std::vector<Revision>& kept, const FunctionSpec& current,
+                                   std::optional<uint64_t> revision) {
+  std::string numbers;
+  const FunctionSpec* found = nullptr;
+  for (auto each = kept.rbegin(); each != kept.rend(); ++each) {
+    const FunctionSpec& spec = each->spec;
+    if ((each->is_current || spec.revision >= current.revision) && !revision) break;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(spec.revision);
+    if (revision ? spec.revision == *revision : !is_same_deployment(spec, current)) found = &spec;
+  }
+  if (found != nullptr) return *found;
+  const std::string has = numbers.empty() ? "none is kept" : "kept are " + numbers;
+  if (!revision) {
+    return Error{ErrorCode::kFailedPrecondition, "function " + in_quotes(current.name.name) +
+                                                     " has no other revision to go back to; " +
+                                                     has};
+  }
+  return Error{ErrorCode::kNotFound, "function " + in_quotes(current.name.name) +
+                                         " has no revision " + std::to_string(*revision) + "; " +
+                                         has};
 }
 
 }  // namespace
@@ -320,40 +345,56 @@ void FunctionVersions::provision(const FunctionName& qualified, unsigned instanc
   set_instances(version_record(function, *number), instances, std::move(done));
 }
 
-Result<FunctionSpec> FunctionVersions::find_revision(const FunctionSpec& current,
-                                                     std::optional<uint64_t> revision) const {
-  const std::vector<FunctionSpec> kept = uses_.revisions.list(current.id);
-  std::string numbers;
-  const FunctionSpec* found = nullptr;
-  for (const FunctionSpec& spec : kept) {
-    if (spec.revision >= current.revision && !revision) break;
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(spec.revision);
-    const bool differs = !is_same_deployment(spec, current);
-    if (revision ? spec.revision == *revision : differs) found = &spec;
-  }
-  if (found != nullptr) return *found;
-  const std::string has = numbers.empty() ? "none is kept" : "kept are " + numbers;
-  if (!revision) {
-    return Error{ErrorCode::kFailedPrecondition, "function " + in_quotes(current.name.name) +
-                                                     " has no other revision to go back to; " +
-                                                     has};
-  }
-  return Error{ErrorCode::kNotFound, "function " + in_quotes(current.name.name) +
-                                         " has no revision " + std::to_string(*revision) + "; " +
-                                         has};
+void FunctionVersions::read_revisions(const FunctionName& function,
+                                      Callback<std::vector<Revision>> done) const {
+  auto here = list_revisions(function);
+  if (!here.ok() || uses_.shared == nullptr) return done(std::move(here));
+  uses_.shared->list_revisions(
+      function, [here = *std::move(here), done = std::move(done)](auto all) {
+        const bool is_away = !all.ok() && all.error().code == ErrorCode::kUnavailable;
+        // None was noted before the nodes shared them.
+        if (is_away || (all.ok() && all->empty())) return done(here);
+        done(std::move(all));
+      });
 }
 
 void FunctionVersions::roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                                  Callback<FunctionSpec> done) {
-  const auto current = uses_.functions.get(function);
-  if (!current.ok()) return done(current.error());
-  auto earlier = find_revision(**current, revision);
-  if (!earlier.ok()) return done(earlier.error());
+  read_revisions(function, [this, function, revision, done = std::move(done)](const auto& kept) {
+    if (!kept.ok()) return done(kept.error());
+    const auto current = uses_.functions.get(function);
+    if (!current.ok()) return done(current.error());
+    auto earlier = find_revision(*kept, **current, revision);
+    if (!earlier.ok()) return done(earlier.error());
+    deploy_again(*std::move(earlier), done);
+  });
+}
+
+void FunctionVersions::deploy_again(FunctionSpec earlier, Callback<FunctionSpec> done) {
+  const std::string code = earlier.code_sha256;
+  const bool is_here =
+      uses_.functions.codes().contains(code) || uses_.revisions.codes().contains(code);
+  const FunctionSpec* current = uses_.functions.find(earlier.name);
   FunctionChange change;
-  change.spec = std::move(earlier).value();
-  change.spec.revision = (*current)->revision;
+  change.spec = std::move(earlier);
+  change.spec.revision = current->revision;
   change.only_if_different = true;
-  uses_.deployments.update(std::move(change), std::move(done));
+  if (is_here || uses_.shared == nullptr || runs_image(change.spec)) {
+    return uses_.deployments.update(std::move(change), std::move(done));
+  }
+  // Shared because callbacks must be copyable.
+  auto held = std::make_shared<FunctionChange>(std::move(change));
+  uses_.shared->read_code(code, [this, held, done = std::move(done)](Result<std::string> zip) {
+    if (!zip.ok()) {
+      const bool is_gone = zip.error().code == ErrorCode::kNotFound;
+      return done(Error{is_gone ? ErrorCode::kFailedPrecondition : zip.error().code,
+                        "the code of that revision is neither on this node nor in the catalog of "
+                        "the cluster; deploy it again: " +
+                            zip.error().message});
+    }
+    held->zip = *std::move(zip);
+    uses_.deployments.update(std::move(*held), done);
+  });
 }
 
 }  // namespace lambent::worker

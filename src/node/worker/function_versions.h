@@ -45,6 +45,8 @@ class FunctionVersions final : public VersionService, public VersionCopies {
   InstanceReport instances(const FunctionName& record) const override;
   void code_parts(const FunctionName& name, Callback<CodeParts> done) override;
   Result<std::vector<Revision>> list_revisions(const FunctionName& function) const override;
+  void read_revisions(const FunctionName& function,
+                      Callback<std::vector<Revision>> done) const override;
   void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                  Callback<FunctionSpec> done) override;
 
@@ -67,8 +69,8 @@ class FunctionVersions final : public VersionService, public VersionCopies {
   // `before`: as it was; nothing of a new one.
   void put(const Alias& alias, const std::optional<Alias>& before, Callback<Alias> done);
   void keep(const Alias& alias, Callback<Alias> done);
-  Result<FunctionSpec> find_revision(const FunctionSpec& current,
-                                     std::optional<uint64_t> revision) const;
+  // Of code that this node does not have, it brings what the nodes share.
+  void deploy_again(FunctionSpec earlier, Callback<FunctionSpec> done);
 
   const Dependencies uses_;
 };

@@ -55,8 +55,17 @@ struct ListAnswer {
 
 }  // namespace
 
-seconds ScheduledInvocations::wall() const {
-  return std::chrono::floor<seconds>(uses_.loop.clock().wall_now());
+Duration ScheduledInvocations::time() const {
+  const Duration here = uses_.loop.clock().wall_now();
+  return time_ ? time_().value_or(here) : here;
+}
+
+seconds ScheduledInvocations::wall() const { return std::chrono::floor<seconds>(time()); }
+
+std::optional<seconds> ScheduledInvocations::first_of(const Entry& entry) const {
+  // By this machine's clock, perhaps, which may be ahead.
+  const seconds deployed = std::min(entry.deployed, wall());
+  return entry.timetable.next(std::max(deployed, entry.last.value_or(deployed)));
 }
 
 void ScheduledInvocations::restore(std::vector<catalog::FiringRecord> firings) {
@@ -100,7 +109,10 @@ ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& s
                                                            const Schedule& schedule,
                                                            Timetable timetable,
                                                            const Entry* before) const {
-  Entry entry{.function = spec.name, .schedule = schedule, .timetable = std::move(timetable)};
+  Entry entry{.function = spec.name,
+              .schedule = schedule,
+              .timetable = std::move(timetable),
+              .deployed = std::chrono::floor<seconds>(spec.last_modified)};
   if (before != nullptr) {
     entry.last = before->last;
     entry.refused = before->refused;
@@ -121,9 +133,7 @@ ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& s
     entry.next = before->next;
     return entry;
   }
-  // From its deployment on, and after the last that was begun.
-  const seconds deployed = std::chrono::floor<seconds>(spec.last_modified);
-  entry.next = entry.timetable.next(std::max(deployed, entry.last.value_or(deployed)));
+  entry.next = first_of(entry);
   return entry;
 }
 
@@ -139,7 +149,7 @@ Duration ScheduledInvocations::sleep_of(const Entry& entry) const {
   Duration sleep = kLongestSleep;
   // Looked at in seconds first: an instant in some centuries has no nanoseconds.
   if (entry.next && *entry.next - wall() <= kLongestSleep) {
-    sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
+    sleep = std::min(sleep, *entry.next - time());
   }
   if (entry.refused) sleep = std::min<Duration>(sleep, kTryAgain);
   return std::max(sleep, Duration(0));
@@ -159,6 +169,12 @@ void ScheduledInvocations::look() {
   next_look_ = kNever;
   // A worker that stops leaves them to the next one.
   if (uses_.drain.draining()) return;
+  if (time_ && !time_()) return look_within(kTryAgain);
+  if (time_ && !std::exchange(time_was_known_, true)) {
+    for (auto& [key, entry] : entries_) {
+      if (entry.schedule.enabled) entry.next = first_of(entry);
+    }
+  }
   const seconds now = wall();
   std::vector<std::pair<Key, seconds>> all;
   for (auto& [key, entry] : entries_) {

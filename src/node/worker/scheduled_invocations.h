@@ -47,6 +47,9 @@ class ScheduledInvocations {
 
   // Nothing is begun while it is false: another node of a cluster does. Empty: always true.
   void only_if(std::function<bool()> begins) { begins_ = std::move(begins); }
+  // Goes by this time since the Unix epoch, which all nodes of a cluster have; nothing: it is not
+  // known yet, and nothing is begun. Empty: this machine's clock.
+  void go_by(std::function<std::optional<Duration>()> time) { time_ = std::move(time); }
   // Counts each against its tenant's rate before it is submitted; an error is a refusal, after
   // which it is tried again. Empty: none is counted.
   void admit_by(std::function<Result<void>(TenantId)> admits) { admits_ = std::move(admits); }
@@ -73,6 +76,7 @@ class ScheduledInvocations {
     FunctionName function;
     Schedule schedule;
     Timetable timetable;
+    seconds deployed = {};
     std::optional<seconds> next = {};
     std::optional<seconds> last = {};
     std::optional<seconds> refused = {};          // to be submitted again
@@ -82,7 +86,10 @@ class ScheduledInvocations {
     std::string failure = {};                     // of the last submission
   };
 
+  Duration time() const;
   seconds wall() const;
+  // The first instant after its deployment and after the last that was begun.
+  std::optional<seconds> first_of(const Entry& entry) const;
   Entry entry_of(const FunctionSpec& spec, const Schedule& schedule, Timetable timetable,
                  const Entry* before) const;
   // How long from now until there may be something to do of it.
@@ -99,6 +106,8 @@ class ScheduledInvocations {
 
   const Dependencies uses_;
   std::function<bool()> begins_;
+  std::function<std::optional<Duration>()> time_;
+  bool time_was_known_ = false;
   std::function<Result<void>(TenantId)> admits_;
   TimeZones zones_;
   std::map<Key, Entry> entries_;

@@ -289,6 +289,30 @@ TEST_F(ScheduledInvocationsTest, ANodeThatIsNotTheHomeBeginsNothing) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
+TEST_F(ScheduledInvocationsTest, TheTimeOfAllNodesCountsAndNotThisMachinesClock) {
+  const Duration all = clock.wall_now();
+  const Instant began = clock.now();
+  bool known = false;
+  scheduled->go_by([&]() -> std::optional<Duration> {
+    if (!known) return std::nullopt;
+    return all + (clock.now() - began);
+  });
+  clock.set_wall(minutes(13));
+  deploy({.name = "s", .cron = "*/5 * * * *"});
+  pass(minutes(11));
+  EXPECT_TRUE(queue.empty()) << "what time it is was not known yet";
+  known = true;
+  pass(minutes(3));
+  EXPECT_TRUE(queue.empty());
+  pass(minutes(1));
+  ASSERT_EQ(queue.size(), 1u);
+  EXPECT_EQ(queue.begin()->first, "schedule:s:" + std::to_string((all + minutes(15)) / seconds(1)));
+  clock.set_wall(minutes(-40));
+  pass(minutes(5));
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(row()["missed"], 0);
+}
+
 TEST_F(ScheduledInvocationsTest, TheZoneOfTheMachineIsMeant) {
   const auto zones =
       read_time_zones({{.name = "s", .cron = "0 0 * * *", .timezone = "Europe/Zurich"}});

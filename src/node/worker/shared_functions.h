@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
@@ -17,9 +19,21 @@ class SharedFunctions {
   virtual ~SharedFunctions() = default;
   using Done = std::function<void(Result<void>)>;
 
+  // What all nodes call a deployment.
+  struct Deployed {
+    uint64_t revision = 0;  // 0: they have no number for it
+    Duration at{};          // since the Unix epoch, by a clock that is the same for all
+  };
   // Keeps the function for all nodes. `before`: as it is here now, null if it is not. ABORTED:
   // another node changed it meanwhile; UNAVAILABLE: what they share cannot be reached.
-  virtual void put(const FunctionSpec& spec, const FunctionSpec* before, Done done) = 0;
+  virtual void put(const FunctionSpec& spec, const FunctionSpec* before,
+                   std::function<void(Result<Deployed>)> done) = 0;
+  // Its last deployments, the newest first. Empty: none was noted.
+  virtual void list_revisions(const FunctionName& function,
+                              std::function<void(Result<std::vector<Revision>>)> done) = 0;
+  // The zip of a function's code. NOT_FOUND.
+  virtual void read_code(const std::string& code_sha256,
+                         std::function<void(Result<std::string>)> done) = 0;
   // Of a version's record FAILED_PRECONDITION, if an alias needs it.
   virtual void remove(const FunctionSpec& spec, Done done) = 0;
 

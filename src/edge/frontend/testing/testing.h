@@ -254,6 +254,9 @@ class FakeVersions final : public VersionService {
   Result<std::vector<Revision>> list_revisions(const FunctionName&) const override {
     return revisions;
   }
+  void read_revisions(const FunctionName&, Callback<std::vector<Revision>> done) const override {
+    done(revisions);
+  }
   void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                  Callback<FunctionSpec> done) override {
     rollbacks.push_back(revision);
