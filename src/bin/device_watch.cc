@@ -47,8 +47,11 @@ void DeviceWatch::tell(worker::Worker& worker) {
   worker.devices().devices_faulted(std::exchange(early_faults_, {}));
 }
 
-void DeviceWatch::serve(SandboxId sandbox, DeviceId device, Bytes most_leased, OwnedFd listener) {
-  monitor_.serve_sandbox(sandbox, gpu_of(device), most_leased, std::move(listener));
+void DeviceWatch::serve(SandboxId sandbox, const std::vector<DeviceId>& devices, Bytes most_leased,
+                        OwnedFd listener) {
+  std::vector<uint32_t> gpus;
+  for (const DeviceId device : devices) gpus.push_back(gpu_of(device));
+  monitor_.serve_sandbox(sandbox, std::move(gpus), most_leased, std::move(listener));
 }
 
 void DeviceWatch::forget(SandboxId sandbox) { monitor_.forget_sandbox(sandbox); }

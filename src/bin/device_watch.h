@@ -24,7 +24,8 @@ class DeviceWatch final : public worker::DeviceLinks {
   void tell(worker::Worker& worker);
 
   // Lambent-device serves the links of sandboxes.
-  void serve(SandboxId sandbox, DeviceId device, Bytes most_leased, OwnedFd listener) override;
+  void serve(SandboxId sandbox, const std::vector<DeviceId>& devices, Bytes most_leased,
+             OwnedFd listener) override;
   void forget(SandboxId sandbox) override;
 
  private:

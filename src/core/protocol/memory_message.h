@@ -22,17 +22,16 @@ enum class MemoryMessageKind : uint16_t {
   // Ahead of a kMoveOut that is to be expected: lease and register the host memory for it.
   kPrepare,  // from the worker; sequence; has no answer
   kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes,
-             // offloaded_bytes,
-             // duration_ns
+             // offloaded_bytes, duration_ns. Memory of all devices has moved, or of none
   // A process has come to need memory that is offloaded, and asks for room on the device. It asks
   // again only after the answer.
   kWantMemory,   // to the worker; bytes
   kGrantMemory,  // from the worker; bytes: so much may come in; 0: none
 
   // Between the shim and lambent-device.
-  kWantLink = 32,  // direction, bytes: the next quantum that it would like to copy
-  kGrantLink,      // direction, bytes: its turn; kLinkDone follows when the copy has ended
-  kLinkDone,       // direction, bytes
+  kWantLink = 32,  // direction, device, bytes: the next quantum that it would like to copy
+  kGrantLink,      // direction, device, bytes: its turn; kLinkDone follows when the copy has ended
+  kLinkDone,       // direction, device, bytes
   kWantLease,      // bytes of host memory
   kLease,          // bytes, and a descriptor of a memfd of that size comes with the message
   kNoLease,        // the node's budget, or the sandbox's share of it, is used up
@@ -47,6 +46,9 @@ enum class MemoryMessageKind : uint16_t {
       64,  // bytes: the most that it may lease, process: its device's index; a listening
            // socket, at which its processes will call, comes with the message
   kForgetSandbox,
+  // Ahead of kServeSandbox, for each but the first of a sandbox on several devices, in the order of
+  // its program's numbers; sequence, process: as there.
+  kServeOnDeviceToo,
 };
 
 enum class MemoryMode : uint32_t {
@@ -66,6 +68,8 @@ enum class MemoryMoveStatus : uint32_t {
 
 enum class LinkDirection : uint32_t { kToDevice = 0, kToHost = 1 };
 
+constexpr uint32_t kMostDevicesOfSandbox = 64;
+
 // How far out.
 enum class MemoryMoveDepth : uint32_t {
   kMemory = 0,   // allocations
@@ -77,9 +81,10 @@ struct MemoryMessage {
   uint32_t magic = kMemoryProtocolMagic;
   uint16_t version = kMemoryProtocolVersion;
   MemoryMessageKind kind = MemoryMessageKind::kHello;
-  uint64_t sequence = 0;    // of the command that is answered; counts up per sandbox
-  uint64_t bytes = 0;       // moved, wanted or granted
-  uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
+  uint64_t sequence = 0;  // of the command that is answered; counts up per sandbox
+  uint64_t bytes = 0;     // moved, wanted or granted
+  // Counted memory that stayed on the device after a kMoveOut; of several, the most that did.
+  uint64_t left_bytes = 0;
   // Counted memory that is on the host, and reached from there while the rest is on the device;
   // after a kMoveOut what will stay there at the next kMoveIn.
   uint64_t offloaded_bytes = 0;
@@ -89,7 +94,7 @@ struct MemoryMessage {
   uint32_t depth = 0;      // MemoryMoveDepth
   uint32_t mode = 0;       // MemoryMode
   uint32_t process = 0;    // as the process sees its own id; for people only
-  uint32_t reserved = 0;
+  uint32_t device = 0;     // of the sandbox's, as its program numbers them
 };
 static_assert(sizeof(MemoryMessage) == 72);
 
@@ -105,13 +110,14 @@ inline bool is_memory_message(const void* data, size_t size) {
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kReturnOffloaded)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kServeSandbox) &&
-                      kind <= static_cast<uint16_t>(MemoryMessageKind::kForgetSandbox));
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kServeOnDeviceToo));
   return known && message.magic == kMemoryProtocolMagic &&
          message.version == kMemoryProtocolVersion &&
          message.status <= static_cast<uint32_t>(MemoryMoveStatus::kNotSupported) &&
          message.direction <= static_cast<uint32_t>(LinkDirection::kToHost) &&
          message.depth <= static_cast<uint32_t>(MemoryMoveDepth::kContext) &&
-         message.mode <= static_cast<uint32_t>(MemoryMode::kManaged);
+         message.mode <= static_cast<uint32_t>(MemoryMode::kManaged) &&
+         message.device < kMostDevicesOfSandbox;
 }
 
 }  // namespace lambent::protocol

@@ -34,8 +34,10 @@ namespace lambent::dispatch {
 // weighs what waits, and what it counts for that; where it does not, the state is that of before.
 // 23 added what each invocation waited for longest, and what weighs_returns of Density counts, and
 // both to the header; in journals of before it does not, outcomes name the last reason of a wait,
-// and the state is as it was.
-constexpr uint32_t kStateVersion = 23;
+// and the state is as it was. 24 added to the header whether memory of sandboxes on several devices
+// moves; where it does not, the state is as it was.
+constexpr uint32_t kStateVersion = 24;
+constexpr uint32_t kVersionOfGangMoves = 24;
 constexpr uint32_t kVersionOfLongestWaits = 23;
 constexpr uint32_t kVersionOfWeighedQueues = 22;
 constexpr uint32_t kVersionOfForesight = 18;

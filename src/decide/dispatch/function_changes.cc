@@ -173,7 +173,7 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   flow.keep_alive = std::clamp(profile.keep_alive, Duration(0), kLongestKeepAlive);
   flow.sandbox_concurrency = static_cast<uint16_t>(
       std::clamp(profile.sandbox_concurrency, 1U, limits::kMostSandboxConcurrency));
-  flow.memory_moves = profile.memory_moves && !is_gang;
+  flow.memory_moves = profile.memory_moves && (!is_gang || options_.fleet.moves_gangs);
   flow.checkpoints = profile.checkpoints && !is_gang;
   flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu && !is_gang;
   flow.gpu_speedup = flow.has_cpu_variant ? profile.gpu_speedup : 0;

@@ -58,9 +58,11 @@ bool KeptSandboxes::has_room(const Place& place, Bytes memory, const MemoryPlace
   const Fleet& fleet = pools_.gpu.fleet();
   if (fleet.device_table().occupants() >= fleet.options().most_sandboxes) return false;
   // What does not move is on its device.
-  const bool moves = fleet.memory().moves_idle() && place.beside == 0;
+  const bool moves =
+      fleet.memory().moves_idle() && (place.beside == 0 || fleet.options().moves_gangs);
+  const auto devices = 1 + static_cast<unsigned>(std::popcount(place.beside));
   if (!moves && (where.is_out || where.offloaded > Bytes(0))) return false;
-  if (moves && !fleet.memory().has_host_room(where.on_host(memory))) return false;
+  if (moves && !fleet.memory().has_host_room(where.on_host(memory, devices))) return false;
   bool fits = has_room_on(fleet.devices()[place.device], memory, where);
   scheduling::for_each_device_in(place.beside, [&](uint32_t index) {
     fits = fits && has_room_on(fleet.devices()[index], memory, where);

@@ -17,12 +17,13 @@ constexpr FunctionId kG{2};
 // Two devices of 16 GiB, on which a function of 10 GiB finds room once.
 class KeptSandboxesTest : public testing::Test {
  protected:
-  void make(std::string_view policy = "density", MemoryRule rule = MemoryRule::kMoveIdle) {
+  void make(std::string_view policy = "density", MemoryRule rule = MemoryRule::kMoveIdle,
+            Bytes host_memory = Bytes::gib(64)) {
     DispatchOptions options;
     options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16)},
                              {.id = DeviceId{2}, .memory = Bytes::gib(16)}};
     options.fleet.memory_rule = rule;
-    options.fleet.host_memory = Bytes::gib(64);
+    options.fleet.host_memory = host_memory;
     dispatcher_ =
         std::make_unique<Dispatcher>(options, std::move(scheduling::make_policy(policy)).value());
     deploy({.id = kF, .device_memory = Bytes::gib(10)});
@@ -131,8 +132,6 @@ TEST_F(KeptSandboxesTest, WhatDispatchWouldNotHaveStartedThereEnds) {
   EXPECT_FALSE(keep({.kept_of = kF, .device = DeviceId{1}, .beside = 2}));
   EXPECT_FALSE(keep({.kept_of = FunctionId{4}, .device = DeviceId{1}}));
   EXPECT_FALSE(keep({.kept_of = FunctionId{4}, .device = DeviceId{1}, .beside = 1}));
-  EXPECT_FALSE(
-      keep({.kept_of = FunctionId{4}, .device = DeviceId{1}, .beside = 2, .memory_is_out = true}));
   give(DeviceReading{.device = DeviceId{2}, .healthy = false});
   EXPECT_FALSE(keep({.kept_of = kF, .device = DeviceId{2}}));
   make("exclusive");
@@ -158,6 +157,27 @@ TEST_F(KeptSandboxesTest, OneOnSeveralDevicesHasItsMemoryOnEach) {
   give(InvocationSubmitted{{0, 1}, FunctionId{4}});
   ASSERT_NE(action<StartInvocation>(), nullptr);
   EXPECT_EQ(action<StartInvocation>()->start, StartClass::kWarm);
+}
+
+TEST_F(KeptSandboxesTest, MemoryOfSeveralDevicesThatIsOutIsOutOfEachOfThem) {
+  make("density", MemoryRule::kMoveIdle, Bytes::gib(11));
+  deploy({.id = FunctionId{4}, .device_memory = Bytes::gib(6), .gpu_count = 2});
+  SandboxReady out{.kept_of = FunctionId{4},
+                   .device = DeviceId{1},
+                   .beside = 2,
+                   .memory_is_out = true,
+                   .left = Bytes::mib(512)};
+  // All that may be there counts: no more than the one device is known to have kept does not.
+  EXPECT_FALSE(keep(out));
+  out.left = Bytes::gib(1);
+  ASSERT_TRUE(keep(out));
+  EXPECT_EQ(device(0).resident, Bytes::gib(1));
+  EXPECT_EQ(device(1).resident, Bytes::gib(1));
+  EXPECT_EQ(dispatcher_->fleet().memory().on_host(), Bytes::gib(11));
+  give(InvocationSubmitted{{0, 1}, FunctionId{4}});
+  EXPECT_NE(action<MoveMemoryIn>(), nullptr);
+  ASSERT_NE(action<StartInvocation>(), nullptr);
+  EXPECT_EQ(action<StartInvocation>()->start, StartClass::kGpuCold);
 }
 
 TEST_F(KeptSandboxesTest, WhereMemoryDoesNotMoveItCountsForAdmission) {

@@ -123,13 +123,13 @@ void MemoryMoves::refuse_fetches_beyond(uint32_t index) {
   const std::vector<SandboxSlot> fetching = fetching_;
   for (const SandboxSlot slot : fetching) {
     if (device.committed <= device.capacity()) return;
-    if (fleet().sandbox(slot).device == index) refuse_fetch(slot);
+    if (fleet().sandbox(slot).is_on(index)) refuse_fetch(slot);
   }
 }
 
 std::optional<SandboxSlot> MemoryMoves::last_wanting_on(uint32_t device) const {
   const auto last = std::find_if(wanting_.rbegin(), wanting_.rend(), [&](SandboxSlot slot) {
-    return fleet().sandbox(slot).device == device;
+    return fleet().sandbox(slot).is_on(device);
   });
   return last == wanting_.rend() ? std::nullopt : std::optional(*last);
 }

@@ -78,15 +78,27 @@ bool MemoryPressure::make_room_beside_taken() {
 }
 
 void MemoryPressure::move_in_failed(SandboxSlot slot) {
-  const uint32_t device = pool_.fleet().sandbox(slot).device;
   const PoolScheduler& scheduler = pool_.scheduler();
-  const auto victim = memory_victim(scheduler.view(), scheduler.policy(), device, log_.now());
-  if (victim) pool_.evict(victim->slot);
+  // Of several devices it is not known which was full. One that leaves may be on more of them.
+  std::vector<SandboxSlot> leavers;
+  pool_.fleet().sandbox(slot).for_each_device([&](uint32_t index) {
+    const bool is_relieved = std::ranges::any_of(
+        leavers, [&](SandboxSlot leaver) { return pool_.fleet().sandbox(leaver).is_on(index); });
+    if (is_relieved) return;
+    const auto victim = memory_victim(scheduler.view(), scheduler.policy(), index, log_.now());
+    if (!victim) return;
+    leavers.push_back(victim->slot);
+    pool_.evict(victim->slot);
+  });
 }
 
 void MemoryPressure::move_out_failed(SandboxSlot slot) {
-  const Device& device = pool_.fleet().devices()[pool_.fleet().sandbox(slot).device];
-  if (device.memory_short() > Bytes(0) || device.contexts_short()) pool_.evict(slot);
+  bool is_short = false;
+  pool_.fleet().sandbox(slot).for_each_device([&](uint32_t index) {
+    const Device& device = pool_.fleet().devices()[index];
+    is_short |= device.memory_short() > Bytes(0) || device.contexts_short();
+  });
+  if (is_short) pool_.evict(slot);
 }
 
 // ---- Ahead of dispatch
@@ -104,9 +116,13 @@ void MemoryPressure::prefetch_for(FunctionId function) {
   const SandboxSlot next = next_outside_of(function);
   if (next == scheduling::kNoSandbox) return;
   const Sandbox& sandbox = pool_.fleet().sandbox(next);
-  const Device& device = pool_.fleet().devices()[sandbox.device];
-  if (sandbox.move_failed || device.memory_short() > Bytes(0)) return;
-  if (!may_prefetch_more(sandbox.device)) return;
+  if (sandbox.move_failed) return;
+  bool may_all = true;
+  sandbox.for_each_device([&](uint32_t index) {
+    const Device& device = pool_.fleet().devices()[index];
+    may_all = may_all && device.memory_short() == Bytes(0) && may_prefetch_more(index);
+  });
+  if (!may_all) return;
   if (pool_.fleet().memory().may_move_in(next)) {
     pool_.moves().prefetch(next);
   } else {
@@ -119,7 +135,7 @@ SandboxSlot MemoryPressure::next_outside_of(FunctionId function) const {
   SandboxSlot next = scheduling::kNoSandbox;
   for (const SandboxSlot slot : pool_.fleet().idle().of(function)) {
     const Sandbox& sandbox = pool_.fleet().sandbox(slot);
-    if (!pool_.fleet().devices()[sandbox.device].healthy) continue;
+    if (!pool_.fleet().device_table().are_healthy(sandbox)) continue;
     if (sandbox.memory_state != MemoryState::kOut) return scheduling::kNoSandbox;
     if (next == scheduling::kNoSandbox) next = slot;
   }
@@ -135,17 +151,25 @@ bool MemoryPressure::may_prefetch_more(uint32_t device) const {
   return under_way < kPrefetchesAtOnce;
 }
 
+// On all of its devices or on none.
 void MemoryPressure::move_out_unwanted(SandboxSlot next) {
   const Sandbox& sandbox = pool_.fleet().sandbox(next);
-  const Device& device = pool_.fleet().devices()[sandbox.device];
   const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
-  const Bytes short_by =
-      device.resident + device.promised + missing - device.leaving - device.capacity();
-  if (short_by == Bytes(0)) return;  // it is being made
   const PoolScheduler& scheduler = pool_.scheduler();
-  for (const SandboxSlot slot :
-       unwanted_memory(scheduler.view(), scheduler.policy(), sandbox.device, sandbox.function,
-                       short_by, log_.now())) {
+  std::vector<SandboxSlot> leavers;
+  bool is_enough = true;
+  sandbox.for_each_device([&](uint32_t index) {
+    const Device& device = pool_.fleet().devices()[index];
+    const Bytes short_by =
+        device.resident + device.promised + missing - device.leaving - device.capacity();
+    if (short_by == Bytes(0)) return;  // it is being made
+    const std::vector<SandboxSlot> unwanted = unwanted_memory(
+        scheduler.view(), scheduler.policy(), index, sandbox.function, short_by, log_.now());
+    is_enough = is_enough && !unwanted.empty();
+    leavers.insert(leavers.end(), unwanted.begin(), unwanted.end());
+  });
+  if (!is_enough) return;
+  for (const SandboxSlot slot : leavers) {
     // The budget of the host may end before the last of them.
     if (pool_.fleet().memory().may_move_out(slot, false)) {
       pool_.moves().move_out(slot, MoveDepth::kMemory);

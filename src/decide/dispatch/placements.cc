@@ -528,12 +528,7 @@ bool Placements::waits_for_token(const PendingInvocation& invocation) const {
 
 bool Placements::waits_for_moves(const PendingInvocation& invocation) const {
   if (invocation.state == InvocationState::kRunning) return invocation.awaits_memory;
-  const scheduling::Fleet& fleet = pools_.gpu.fleet();
-  if (invocation.on_host || !fleet.memory().moves_idle()) return false;
-  const Sandbox& sandbox = fleet.sandbox(invocation.sandbox);
-  const scheduling::Device& device = fleet.devices()[sandbox.device];
-  return sandbox.state == SandboxState::kPlanned &&
-         device.resident + sandbox.memory > device.capacity();
+  return !invocation.on_host && pools_.gpu.fleet().memory().awaits_room(invocation.sandbox);
 }
 
 }  // namespace lambent::dispatch

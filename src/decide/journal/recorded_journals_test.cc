@@ -20,11 +20,10 @@ struct Recording {
   uint64_t events;
   uint64_t log_hash;  // after the last event, by the build that recorded it
 };
-constexpr Recording kRecordings[] = {{"mqfq-sticky", 346, 0x8b52d971d7f328d6},
-                                     {"density", 353, 0x2319d0322cc4cf50},
-                                     {"fcfs", 300, 0x5969ac3d5d53ab88},
-                                     {"tenants", 245, 0x338e67e29f958277},
-                                     {"density-22", 404, 0xebd53216901a65e}};
+constexpr Recording kRecordings[] = {
+    {"mqfq-sticky", 346, 0x8b52d971d7f328d6}, {"density", 353, 0x2319d0322cc4cf50},
+    {"fcfs", 300, 0x5969ac3d5d53ab88},        {"tenants", 245, 0x338e67e29f958277},
+    {"density-22", 404, 0xebd53216901a65e},   {"density-23", 528, 0xd1d53d5410ab3e17}};
 
 MemoryJournal journal_of(const Recording& recording) {
   const std::filesystem::path folder =

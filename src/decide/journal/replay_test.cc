@@ -227,6 +227,15 @@ TEST(Journal, OfBeforeLongestWaitsIsDecidedAndToldAsItWas) {
   }
 }
 
+TEST(Journal, OfBeforeGangsMovedLeavesTheirMemoryWhereItIs) {
+  for (const uint32_t version : {dispatch::kVersionOfGangMoves - 1, dispatch::kStateVersion}) {
+    const auto read = decode_header(encode(SegmentHeader{.state_version = version}));
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->facts.options.fleet.moves_gangs, version >= dispatch::kVersionOfGangMoves);
+    EXPECT_TRUE(read->facts.options.tells_longest_wait);
+  }
+}
+
 TEST(Journal, OfAnotherVersionIsRefusedWithWhatToDo) {
   MemoryJournal journal;
   record(make_random_world(9, false), "fcfs", journal, Bytes::mib(1));

@@ -39,6 +39,11 @@ void archive(StateArchive& archive, SegmentHeader& header) {
     header.facts.policy_options.density.weighs_returns = false;
     header.facts.options.fleet.bounds_host_starts = false;
   }
+  if (header.state_version >= dispatch::kVersionOfGangMoves) {
+    archive.field(header.facts.options.fleet.moves_gangs);
+  } else if (archive.reading()) {
+    header.facts.options.fleet.moves_gangs = false;
+  }
 }
 
 }  // namespace

@@ -9,9 +9,16 @@ namespace lambent::scheduling {
 
 bool FleetMemory::may_move_in(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
-  const Device& device = devices_[sandbox.device];
   if (sandbox.memory_state != MemoryState::kOut) return false;
-  if (!device.healthy || sandbox.device_losses != device.losses) return false;
+  if (sandbox.device_losses != devices_.losses_of(sandbox)) return false;
+  bool may = true;
+  sandbox.for_each_device(
+      [&](uint32_t index) { may = may && may_move_in_on(devices_[index], sandbox); });
+  return may;
+}
+
+bool FleetMemory::may_move_in_on(const Device& device, const Sandbox& sandbox) const {
+  if (!device.healthy) return false;
   if (sandbox.counts.without_context &&
       device.occupants - device.without_context >= device.options.contexts) {
     return false;
@@ -31,11 +38,13 @@ bool FleetMemory::may_move_in(SandboxSlot slot) const {
 bool FleetMemory::may_move_out(SandboxSlot slot, bool deep) const {
   const Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state != SandboxState::kIdle || sandbox.move_failed) return false;
-  if (sandbox.beside != 0) return false;  // memory of several devices does not move
-  if (!sandbox.memory_moves || !devices_[sandbox.device].options.memory_moves) return false;
+  if (!sandbox.memory_moves) return false;
+  bool all_may = true;
+  sandbox.for_each_device([&](uint32_t index) { all_may &= devices_[index].options.memory_moves; });
+  if (!all_may) return false;
   if (deep && (!sandbox.checkpoints || sandbox.deep)) return false;
   if (sandbox.memory_state != (deep ? MemoryState::kOut : MemoryState::kIn)) return false;
-  return sandbox.memory - sandbox.counts.on_host <= options_.host_memory - on_host_;
+  return has_host_room(sandbox.memory_of_all() - sandbox.counts.on_host);
 }
 
 void FleetMemory::begin_move_in(SandboxSlot slot) {
@@ -96,10 +105,13 @@ void FleetMemory::place(SandboxSlot slot, const MemoryPlace& memory) {
 
 bool FleetMemory::admits_fetch(SandboxSlot slot, Bytes bytes) const {
   const Sandbox& sandbox = sandboxes_[slot];
-  const Device& device = devices_[sandbox.device];
-  return sandbox.state == SandboxState::kBusy && sandbox.memory_state == MemoryState::kIn &&
-         sandbox.fetching == Bytes(0) && bytes <= sandbox.offloaded && device.healthy &&
-         devices_.room().memory_fits(device, bytes);
+  bool fits = true;
+  sandbox.for_each_device([&](uint32_t index) {
+    const Device& device = devices_[index];
+    fits = fits && device.healthy && devices_.room().memory_fits(device, bytes);
+  });
+  return fits && sandbox.state == SandboxState::kBusy && sandbox.memory_state == MemoryState::kIn &&
+         sandbox.fetching == Bytes(0) && bytes <= sandbox.offloaded;
 }
 
 void FleetMemory::begin_fetch(SandboxSlot slot, Bytes bytes) {
@@ -112,8 +124,22 @@ void FleetMemory::begin_fetch(SandboxSlot slot, Bytes bytes) {
 
 bool FleetMemory::may_fetch(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
-  const Device& device = devices_[sandbox.device];
-  return device.resident + sandbox.fetching <= device.capacity();
+  bool fits = true;
+  sandbox.for_each_device([&](uint32_t index) {
+    fits &= devices_[index].resident + sandbox.fetching <= devices_[index].capacity();
+  });
+  return fits;
+}
+
+bool FleetMemory::awaits_room(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  if (!moves_idle() || sandbox.state != SandboxState::kPlanned) return false;
+  bool awaits = false;
+  sandbox.for_each_device([&](uint32_t index) {
+    if (index != sandbox.device && !options_.moves_gangs) return;
+    awaits |= devices_[index].resident + sandbox.memory > devices_[index].capacity();
+  });
+  return awaits;
 }
 
 void FleetMemory::end_fetch(SandboxSlot slot, bool granted) {
@@ -134,26 +160,28 @@ Sandbox::Counts FleetMemory::counts_of(const Sandbox& sandbox) const {
   const bool stopping = sandbox.state == SandboxState::kStopping;
   const bool busy = sandbox.state == SandboxState::kBusy;
   const bool going_deep = sandbox.deep && sandbox.memory_state == MemoryState::kMovingOut;
-  const Bytes outside = sandbox.memory - sandbox.left;
+  // No less than all of its devices have there together.
+  const Bytes all = sandbox.memory_of_all();
+  const Bytes outside = all - sandbox.left;
   const Bytes inside = sandbox.memory - sandbox.offloaded;
   switch (sandbox.memory_state) {
     case MemoryState::kIn:
       counts.on_device = inside;
-      counts.on_host = sandbox.offloaded;
+      counts.on_host = sandbox.offloaded * sandbox.devices();
       break;
     case MemoryState::kMovingIn:
       counts.on_device = inside;
-      counts.on_host = sandbox.deep ? sandbox.memory : outside;
+      counts.on_host = sandbox.deep ? all : outside;
       break;
     case MemoryState::kMovingOut:
       counts.on_device = sandbox.deep ? sandbox.left : inside;
-      counts.on_host = sandbox.memory;
+      counts.on_host = all;
       // Sandboxes mostly leave behind what they left the last time.
       counts.leaving = sandbox.deep ? sandbox.left : inside - sandbox.left;
       break;
     case MemoryState::kOut:
       counts.on_device = sandbox.deep ? Bytes(0) : sandbox.left;
-      counts.on_host = sandbox.deep ? sandbox.memory : outside;
+      counts.on_host = sandbox.deep ? all : outside;
       counts.without_context = sandbox.deep;
       break;
   }

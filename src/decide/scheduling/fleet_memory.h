@@ -20,11 +20,13 @@ struct MemoryPlace {
   bool deep = false;  // with its context
   Bytes left, offloaded;
 
-  // What it takes of its device, and of the host, of so much memory.
+  // What it takes of each device, and of the host, of so much memory on each of so many.
   Bytes on_device(Bytes memory) const {
     return !is_out ? memory - offloaded : deep ? Bytes(0) : left;
   }
-  Bytes on_host(Bytes memory) const { return memory - on_device(memory); }
+  Bytes on_host(Bytes memory, unsigned devices) const {
+    return !is_out ? offloaded * devices : memory * devices - on_device(memory);
+  }
 };
 
 class FleetMemory {
@@ -49,8 +51,8 @@ class FleetMemory {
   // with the next one.
   void find_unsettled();
 
-  // Whether the memory of this one, which is out, finds room on its device now. It may be one that
-  // was given an invocation, or an idle one whose memory is fetched ahead.
+  // Whether the memory of this one, which is out, finds room on all of its devices now. It may be
+  // one that was given an invocation, or an idle one whose memory is fetched ahead.
   bool may_move_in(SandboxSlot slot) const;
   // Whether this idle one, which stands still, may be moved out: its memory, or what that left.
   bool may_move_out(SandboxSlot slot, bool deep) const;
@@ -70,6 +72,8 @@ class FleetMemory {
   void begin_fetch(SandboxSlot slot, Bytes bytes);
   // Whether what was admitted finds room now.
   bool may_fetch(SandboxSlot slot) const;
+  // Whether this one, which is planned, waits for memory to leave one of its devices.
+  bool awaits_room(SandboxSlot slot) const;
   // It is on the device, or stays where it is.
   void end_fetch(SandboxSlot slot, bool granted);
 
@@ -87,6 +91,7 @@ class FleetMemory {
   void archive_totals(StateArchive& archive);
 
  private:
+  bool may_move_in_on(const Device& device, const Sandbox& sandbox) const;
   Sandbox::Counts counts_of(const Sandbox& sandbox) const;
   void count(SandboxSlot slot, const Sandbox::Counts& counts);
 

@@ -80,6 +80,9 @@ struct FleetOptions {
   // A start on the host counts as twice what was expected at most, and one of before this program
   // not at all. Else as in journals of before state version 23.
   bool bounds_host_starts = true;
+  // Memory of sandboxes on several devices moves as that of others. Else as in journals of before
+  // state version 24: it stays until they are stopped.
+  bool moves_gangs = true;
   // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
   // (Policy::adapt), so it is no option of the journal.
   bool learns_contention = false;

@@ -11,14 +11,18 @@ namespace lambent::scheduling {
 // ---- Warm
 
 std::optional<Place> GangPlaces::warm(const Wanted& wanted, bool& is_warm) const {
+  std::optional<Place> outside;
   for (SandboxSlot slot = idle_.newest_of(wanted.function); slot != kNoSandbox;
        slot = sandboxes_[slot].older) {
     const Sandbox& sandbox = sandboxes_[slot];
     if (sandbox.devices() != wanted.count || !devices_.are_healthy(sandbox)) continue;
     is_warm = true;
-    if (takes_run(sandbox, wanted)) return Place{sandbox.device, slot, sandbox.beside};
+    if (!takes_run(sandbox, wanted)) continue;
+    const Place place{sandbox.device, slot, sandbox.beside};
+    if (sandbox.memory_state == MemoryState::kIn) return place;
+    if (!outside) outside = place;
   }
-  return std::nullopt;
+  return outside;
 }
 
 bool GangPlaces::takes_run(const Sandbox& sandbox, const Wanted& wanted) const {
@@ -28,6 +32,7 @@ bool GangPlaces::takes_run(const Sandbox& sandbox, const Wanted& wanted) const {
     takes &= gives_token(device, wanted);
     if (moves_idle(options_.memory_rule)) {
       takes &= devices_.room().memory_fits(device, sandbox.needed());
+      takes &= sandbox.counts.wants_context || devices_.room().context_fits(device);
     }
   });
   return takes;

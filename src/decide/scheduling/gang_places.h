@@ -32,8 +32,9 @@ class GangPlaces {
     bool idle_devices_only = false;
     bool on_reserved = false;  // devices that are reserved are so for this one
   };
-  // The idle sandbox of the function that was used last of those whose devices have a token each.
-  // `is_warm`: there is one on healthy devices, whatever they do.
+  // The idle sandbox of the function that was used last of those whose devices have a token each,
+  // and of these one whose memory is there before others. `is_warm`: there is one on healthy
+  // devices, whatever they do.
   std::optional<Place> warm(const Wanted& wanted, bool& is_warm) const;
   // Devices for a new sandbox: the least loaded; of equals those with most memory that is not at
   // work, then the first.

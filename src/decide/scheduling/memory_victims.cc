@@ -42,14 +42,15 @@ bool by_worth(const View& view) { return view.fleet.options().eviction == Evicti
 // What giving up a byte of its memory is expected to cost, a second, by EvictionRule::kWorth:
 // a move back takes as long for each byte of any sandbox, so that only how often it is wanted
 // tells them apart; a start takes what it takes, however much room it made. A function that has
-// been silent for longer than its usual gap is taken to come as rarely as that silence.
+// been silent for longer than its usual gap is taken to come as rarely as that silence. Memory of
+// several devices takes the links of all of them and makes room on one.
 double expected_loss(const View& view, const Sandbox& sandbox, const Flow& flow, Relief relief,
                      Instant now) {
   if (!by_worth(view)) return 0;
   const EvictionGuesses& guesses = view.fleet.options().guesses;
   const Duration gap = std::max(
       {flow.interarrival.mean_or(guesses.gap), now - sandbox.last_used, Duration(milliseconds(1))});
-  if (relief != Relief::kEvict) return 1 / to_seconds(gap);
+  if (relief != Relief::kEvict) return sandbox.devices() / to_seconds(gap);
   const double start = to_seconds(flow.cold_start.mean_or(guesses.cold_start));
   return start / to_seconds(gap) / static_cast<double>(sandbox.counts.on_device.count);
 }

@@ -67,13 +67,14 @@ struct alignas(64) Sandbox {
   bool prefetched = false;   // moved in, or on its way, before its turn had come
   enum class Holds : uint8_t { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
   unsigned device_losses = 0;  // of its device, when it was started
-  // What it adds to the totals of its device and of the fleet.
+  // What it adds to the totals of each of its devices, and of the fleet: `on_host` of all devices.
   struct Counts {
     Bytes on_device, promised, leaving, on_host;
     bool without_context = false, wants_context = false, rests_outside = false;
   } counts;
 
   uint64_t served = 0;
+  // Of several devices, `left` is the most that any of them kept, and `offloaded` the least of any.
   Bytes left;       // what stayed on the device the last time that it was moved out
   Bytes offloaded;  // of it, what is on the host while the rest is in
   Bytes fetching;   // of that, what was admitted to the device and waits for room there
@@ -85,6 +86,7 @@ struct alignas(64) Sandbox {
     return index == device || (index < kMostDevicesOfGangs && (beside >> index & 1) != 0);
   }
   unsigned devices() const { return 1 + static_cast<unsigned>(std::popcount(beside)); }
+  Bytes memory_of_all() const { return memory * devices(); }
   // Calls visit(index) for each device that it is on.
   template <typename Visit>
   void for_each_device(Visit visit) const {

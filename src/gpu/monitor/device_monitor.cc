@@ -24,7 +24,7 @@ using protocol::MemoryMessage;
 using protocol::MemoryMessageKind;
 
 struct ServedSandbox {
-  uint32_t device = 0;
+  std::vector<uint32_t> devices;
   Bytes most_leased;
   OwnedFd listener;
 };
@@ -170,10 +170,15 @@ void DeviceMonitor::State::process_ended() {
 
 void DeviceMonitor::State::tell_to_serve(SandboxId id, const ServedSandbox& sandbox) {
   MemoryMessage message;
-  message.kind = MemoryMessageKind::kServeSandbox;
   message.sequence = id.value;
+  message.kind = MemoryMessageKind::kServeOnDeviceToo;
+  for (size_t i = 1; i < sandbox.devices.size(); ++i) {
+    message.process = sandbox.devices[i];
+    tell(message, {});
+  }
+  message.kind = MemoryMessageKind::kServeSandbox;
   message.bytes = sandbox.most_leased.count;
-  message.process = sandbox.device;
+  message.process = sandbox.devices.front();
   const int listener[] = {sandbox.listener.get()};
   tell(message, listener);
 }
@@ -195,10 +200,10 @@ void DeviceMonitor::start() {
   if (state_->process == nullptr && !state_->timer.has_value()) state_->spawn();
 }
 
-void DeviceMonitor::serve_sandbox(SandboxId sandbox, uint32_t device, Bytes most_leased,
-                                  OwnedFd listener) {
+void DeviceMonitor::serve_sandbox(SandboxId sandbox, std::vector<uint32_t> devices,
+                                  Bytes most_leased, OwnedFd listener) {
   ServedSandbox& served = state_->sandboxes[sandbox];
-  served = {device, most_leased, std::move(listener)};
+  served = {std::move(devices), most_leased, std::move(listener)};
   state_->tell_to_serve(sandbox, served);
 }
 

@@ -58,7 +58,8 @@ class DeviceMonitor {
   // From now on lambent-device serves the processes of this sandbox, which call at `listener` (a
   // listening SOCK_SEQPACKET socket): turns on the link of the device (as NVML numbers it), leases
   // of host memory up to `most_leased`. A lambent-device that is started later is told again.
-  void serve_sandbox(SandboxId sandbox, uint32_t device, Bytes most_leased, OwnedFd listener);
+  void serve_sandbox(SandboxId sandbox, std::vector<uint32_t> devices, Bytes most_leased,
+                     OwnedFd listener);
   // The sandbox is gone, and what it leased with it.
   void forget_sandbox(SandboxId sandbox);
 

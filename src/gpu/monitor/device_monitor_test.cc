@@ -315,7 +315,7 @@ TEST_F(Monitor, ServesSandboxesAlsoWhereNvmlHangsAndAfterItWasStartedAnew) {
   const std::string path = folder_ / "link";
   auto listener = listen_packets(path, 0600);
   ASSERT_TRUE(listener.ok());
-  monitor->serve_sandbox(SandboxId(7), 0, Bytes::mib(2), std::move(*listener));
+  monitor->serve_sandbox(SandboxId(7), {0}, Bytes::mib(2), std::move(*listener));
   EXPECT_TRUE(leases(path, loop_));
   touch("hang");
   EXPECT_TRUE(leases(path, loop_));

@@ -87,8 +87,14 @@ bool has_hung_up(const OwnedFd& socket) {
   return poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0;
 }
 
+// A client takes turns on the link of each of its devices: as so many clients of the arbiter.
+constexpr uint32_t kMostDevices = protocol::kMostDevicesOfSandbox;
+LinkArbiter::ClientId on_device(uint64_t client, uint32_t device) {
+  return client * kMostDevices + device;
+}
+
 struct Sandbox {
-  uint32_t device = 0;
+  std::vector<uint32_t> devices;
   OwnedFd listener;
   loop::Watch watch;
   size_t clients = 0;
@@ -109,6 +115,7 @@ struct MemoryService::State {
   }
 
   void read_control();
+  void serve_on_device_too(const MemoryMessage& message);
   void serve_sandbox(const Received& from, OwnedFd listener);
   void forget_sandbox(uint64_t id);
   void accept_clients(uint64_t sandbox);
@@ -134,6 +141,9 @@ struct MemoryService::State {
   LinkArbiter arbiter;
   LeaseTable lease_table;
   std::map<uint64_t, Sandbox> sandboxes;
+  // Of the sandbox that is named next.
+  uint64_t announced = 0;
+  std::vector<uint32_t> devices_announced;
   std::map<uint64_t, Client> clients;
   std::map<pid_t, Orphan> orphans;
   uint64_t last_client = 0;
@@ -154,17 +164,29 @@ void MemoryService::State::read_control() {
     if (from.message.kind == MemoryMessageKind::kServeSandbox && from.fds.size() == 1) {
       OwnedFd listener = std::move(from.fds.front());
       serve_sandbox(from, std::move(listener));
+    } else if (from.message.kind == MemoryMessageKind::kServeOnDeviceToo) {
+      serve_on_device_too(from.message);
     } else if (from.message.kind == MemoryMessageKind::kForgetSandbox) {
       forget_sandbox(from.message.sequence);
     }
   }
 }
 
+void MemoryService::State::serve_on_device_too(const MemoryMessage& message) {
+  if (std::exchange(announced, message.sequence) != message.sequence) devices_announced.clear();
+  if (devices_announced.size() + 1 < kMostDevices) devices_announced.push_back(message.process);
+}
+
 void MemoryService::State::serve_sandbox(const Received& from, OwnedFd listener) {
   const uint64_t id = from.message.sequence;
   forget_sandbox(id);
   Sandbox& sandbox = sandboxes[id];
-  sandbox.device = from.message.process;
+  sandbox.devices = {from.message.process};
+  if (announced == id) {
+    sandbox.devices.insert(sandbox.devices.end(), devices_announced.begin(),
+                           devices_announced.end());
+  }
+  devices_announced.clear();
   sandbox.listener = std::move(listener);
   sandbox.watch = loop.watch(sandbox.listener.get(), true, false,
                              [this, id](loop::Readiness) { accept_clients(id); });
@@ -206,7 +228,9 @@ void MemoryService::State::accept_clients(uint64_t id) {
     client.watch = loop.watch(client.socket.get(), true, false,
                               [this, client_id](loop::Readiness) { read_client(client_id); });
     ++sandbox.clients;
-    arbiter.add(client_id, id, sandbox.device);
+    for (uint32_t i = 0; i < sandbox.devices.size(); ++i) {
+      arbiter.add(on_device(client_id, i), id, sandbox.devices[i]);
+    }
   }
 }
 
@@ -229,14 +253,18 @@ void MemoryService::State::read_client(uint64_t id) {
 // False: it does not keep to the protocol.
 bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage& message) {
   const auto direction = static_cast<LinkDirection>(message.direction);
+  // A program outside a sandbox may see more devices than were named: those take turns as the
+  // first.
+  const bool is_named = message.device < sandboxes.at(client.sandbox).devices.size();
+  const LinkArbiter::ClientId on_link = on_device(id, is_named ? message.device : 0);
   switch (message.kind) {
     case MemoryMessageKind::kHello:
       adopt(client, message);
       return true;
     case MemoryMessageKind::kWantLink:
-      return arbiter.want(id, direction, Bytes(message.bytes));
+      return arbiter.want(on_link, direction, Bytes(message.bytes));
     case MemoryMessageKind::kLinkDone:
-      arbiter.done(id, direction);
+      arbiter.done(on_link, direction);
       return true;
     case MemoryMessageKind::kWantLease:
       if (message.bytes == 0 || message.bytes % kLeaseGranularity != 0) return false;
@@ -396,8 +424,10 @@ void MemoryService::State::drop_client(uint64_t id) {
   Client& client = found->second;
   return_all(client.sandbox, client.held);
   const auto sandbox = sandboxes.find(client.sandbox);
-  if (sandbox != sandboxes.end()) --sandbox->second.clients;
-  arbiter.remove(id);
+  if (sandbox != sandboxes.end()) {
+    --sandbox->second.clients;
+    for (uint32_t i = 0; i < sandbox->second.devices.size(); ++i) arbiter.remove(on_device(id, i));
+  }
   client.watch.reset();
   clients.erase(found);
 }
@@ -408,7 +438,8 @@ void MemoryService::State::give_turns() {
     message.kind = MemoryMessageKind::kGrantLink;
     message.direction = static_cast<uint32_t>(grant.direction);
     message.bytes = grant.bytes.count;
-    const auto found = clients.find(grant.client);
+    message.device = static_cast<uint32_t>(grant.client % kMostDevices);
+    const auto found = clients.find(grant.client / kMostDevices);
     // One that cannot be told loses its turn when it is found to be gone, or by its expiry.
     if (found != clients.end()) (void)send_packet(found->second.socket.get(), bytes_of(message));
   }

@@ -40,12 +40,19 @@ class Service : public testing::Test {
         [this] { gone_ = true; });
   }
 
-  void serve(uint64_t sandbox, Bytes most) {
+  // The devices by their indices, in the order of the program's numbers.
+  void serve(uint64_t sandbox, Bytes most, const std::vector<uint32_t>& devices = {0}) {
     auto listener = listen_packets(path_of(sandbox), 0600);
     ASSERT_TRUE(listener.ok());
     MemoryMessage message;
-    message.kind = MemoryMessageKind::kServeSandbox;
     message.sequence = sandbox;
+    message.kind = MemoryMessageKind::kServeOnDeviceToo;
+    for (size_t i = 1; i < devices.size(); ++i) {
+      message.process = devices[i];
+      ASSERT_TRUE(send_packet(control_.get(), bytes_of(message)).ok());
+    }
+    message.process = devices.front();
+    message.kind = MemoryMessageKind::kServeSandbox;
     message.bytes = most.count;
     const int fds[] = {listener->get()};
     ASSERT_TRUE(send_packet(control_.get(), bytes_of(message), fds).ok());
@@ -58,9 +65,10 @@ class Service : public testing::Test {
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
-  void say(const OwnedFd& fd, MemoryMessageKind kind, Bytes bytes = {}) {
+  void say(const OwnedFd& fd, MemoryMessageKind kind, Bytes bytes = {}, uint32_t device = 0) {
     MemoryMessage message;
     message.kind = kind;
+    message.device = device;
     message.bytes = bytes.count;
     ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
   }
@@ -164,6 +172,44 @@ class Holder {
   pid_t process_ = -1;
   OwnedFd lease_;
 };
+
+TEST_F(Service, ASandboxOnSeveralDevicesTakesItsTurnOnTheLinkOfEach) {
+  serve(1, Bytes::mib(8), {2, 5});
+  serve(2, Bytes::mib(8), {5});
+  const OwnedFd both = call(1);
+  const OwnedFd other = call(2);
+  say(both, MemoryMessageKind::kWantLink, Bytes::mib(1), 0);
+  EXPECT_EQ(hear(both)->message.device, 0u);
+  say(both, MemoryMessageKind::kWantLink, Bytes::mib(1), 1);
+  EXPECT_EQ(hear(both)->message.device, 1u);
+  say(other, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_TRUE(hears_nothing(other));
+  say(both, MemoryMessageKind::kLinkDone, Bytes::mib(1), 0);
+  EXPECT_TRUE(hears_nothing(other)) << "that was the other link";
+  say(both, MemoryMessageKind::kLinkDone, Bytes::mib(1), 1);
+  EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kGrantLink);
+  // One that ends gives back the turns of all its links.
+  say(both, MemoryMessageKind::kWantLink, Bytes::mib(1), 1);
+  say(other, MemoryMessageKind::kLinkDone, Bytes::mib(1));
+  EXPECT_EQ(hear(both)->message.device, 1u);
+  say(other, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_TRUE(hears_nothing(other));
+  shutdown(both.get(), SHUT_RDWR);
+  EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kGrantLink);
+}
+
+// Beyond those that were named there is one link, the first's: so for a program outside a sandbox.
+TEST_F(Service, ADeviceThatWasNotNamedTakesTurnsAsTheFirst) {
+  serve(1, Bytes::mib(8));
+  const OwnedFd one = call(1);
+  const OwnedFd other = call(1);
+  say(one, MemoryMessageKind::kWantLink, Bytes::mib(1), 7);
+  EXPECT_TRUE(hear(one).has_value());
+  say(other, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_TRUE(hears_nothing(other));
+  say(one, MemoryMessageKind::kLinkDone, Bytes::mib(1), 7);
+  EXPECT_TRUE(hear(other).has_value());
+}
 
 TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirProcess) {
   serve(1, Bytes::mib(8));

@@ -67,8 +67,10 @@ class Accounting {
   void map_physical(uint64_t address, uint64_t bytes, uint64_t handle);
   void unmap_physical(uint64_t address, uint64_t bytes);
 
-  // What this process holds by its own count.
-  uint64_t held_bytes() const { return ledger_.own_bytes(); }
+  // The device of the sandbox's that memory on this one counts for; and what this process holds by
+  // its own count on one of them.
+  int counted_on(int device) const { return device > 0 && device < devices_ ? device : 0; }
+  uint64_t held_bytes(int device) { return of(device).own_bytes(); }
   // What the program is told: of a device with `free` and `total` bytes, what the limit leaves.
   void narrow(uint64_t* free, uint64_t* total, int device);
 
@@ -83,7 +85,7 @@ class Accounting {
   int device_of_context() const;
   // What is on a device that is not the sandbox's own is on none.
   ledger::LedgerWriter& of(int device) {
-    return device > 0 && device < devices_ ? others_[device - 1] : ledger_;
+    return counted_on(device) > 0 ? others_[device - 1] : ledger_;
   }
 
   static constexpr int kMostDevices = 64;

@@ -19,7 +19,7 @@ constexpr int64_t kLookNs = 50'000;
 
 }  // namespace
 
-Copier::Copier(LinkDirection direction, uint64_t bytes, DeviceLink& link,
+Copier::Copier(Device device, LinkDirection direction, uint64_t bytes, DeviceLink& link,
                const device_memory::HostArena& arena)
     : direction_(direction), link_(link), arena_(arena), unasked_bytes_(bytes) {
   for (Quantum& quantum : quanta_) {
@@ -30,7 +30,7 @@ Copier::Copier(LinkDirection direction, uint64_t bytes, DeviceLink& link,
       status_ = REAL(cuEventCreate, Handle*, unsigned)(&quantum.event, kEventWithoutTime);
     }
   }
-  link_.begin();
+  link_.begin(device);
   want_next();
 }
 

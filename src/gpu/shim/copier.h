@@ -14,7 +14,7 @@ namespace lambent::shim {
 class Copier {
  public:
   // A context of the device is current, and stays so. `bytes` is the sum of what will be copied.
-  Copier(protocol::LinkDirection direction, uint64_t bytes, DeviceLink& link,
+  Copier(Device device, protocol::LinkDirection direction, uint64_t bytes, DeviceLink& link,
          const device_memory::HostArena& arena);
   // Waits for what is under way.
   ~Copier();

@@ -42,6 +42,7 @@ bool DeviceLink::connect() {
     log_line("cannot connect to %s: %s", path_, strerror(error));
     return false;
   }
+  if (is_turns_only_) return true;
   MemoryMessage hello;
   hello.mode = static_cast<uint32_t>(mode_);
   hello.process = static_cast<uint32_t>(getpid());
@@ -50,7 +51,19 @@ bool DeviceLink::connect() {
   return socket_.send(hello);
 }
 
-void DeviceLink::begin() {
+void DeviceLink::begin(Device device) {
+  device_ = device < 0 ? 0 : static_cast<uint32_t>(device);
+  begin_again();
+}
+
+MemoryMessage DeviceLink::of_link(MemoryMessageKind kind, LinkDirection direction,
+                                  uint64_t bytes) const {
+  MemoryMessage message = message_of(kind, direction, bytes);
+  message.device = device_;
+  return message;
+}
+
+void DeviceLink::begin_again() {
   MemoryMessage message;
   int descriptor = -1;
   if (socket_.is_open()) {
@@ -70,13 +83,12 @@ void DeviceLink::begin() {
 }
 
 void DeviceLink::tell_what_is_held() {
-  if (leased_bytes_ + offloaded_bytes_ > 0) begin();
+  if (leased_bytes_ + offloaded_bytes_ > 0) begin_again();
 }
 
 void DeviceLink::want(LinkDirection direction, uint64_t bytes) {
   waited_ns_ = 0;
-  is_wanted_ =
-      !is_silent_ && socket_.send(message_of(MemoryMessageKind::kWantLink, direction, bytes));
+  is_wanted_ = !is_silent_ && socket_.send(of_link(MemoryMessageKind::kWantLink, direction, bytes));
 }
 
 Turn DeviceLink::await_turn(int64_t timeout_ns) {
@@ -102,7 +114,7 @@ Turn DeviceLink::await_turn(int64_t timeout_ns) {
 }
 
 void DeviceLink::done(LinkDirection direction, uint64_t bytes) {
-  socket_.send(message_of(MemoryMessageKind::kLinkDone, direction, bytes));
+  socket_.send(of_link(MemoryMessageKind::kLinkDone, direction, bytes));
 }
 
 Received DeviceLink::take(int64_t timeout_ns, MemoryMessage* message, int* descriptor) {

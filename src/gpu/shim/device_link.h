@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "gpu/shim/abi.h"
 #include "gpu/shim/memory_socket.h"
 
 namespace lambent::shim {
@@ -19,14 +20,19 @@ class DeviceLink {
  public:
   // `path` outlives this; null: there is no lambent-device, turns are free and leases refused.
   DeviceLink(const char* path, protocol::MemoryMode mode) : path_(path), mode_(mode) {}
+  // A connection beside the process's own, for turns only: what the process has is that one's.
+  struct TurnsOnly {};
+  DeviceLink(const DeviceLink& own, TurnsOnly)
+      : path_(own.path_), mode_(own.mode_), is_turns_only_(true) {}
   DeviceLink(const DeviceLink&) = delete;
   DeviceLink& operator=(const DeviceLink&) = delete;
 
   bool is_configured() const { return path_ != nullptr; }
 
-  // A row of turns in one direction begins: connects again if the daemon was gone.
-  void begin();
-  // The same where this process has memory of the daemon, which another one does not know of.
+  // A row of turns in one direction on one device's link begins: connects again if the daemon was
+  // gone.
+  void begin(Device device);
+  // Connects again where this process has memory of the daemon, which another one does not know of.
   void tell_what_is_held();
   // Asks for the next turn; await_turn() follows until that says that it is there.
   void want(protocol::LinkDirection direction, uint64_t bytes);
@@ -46,6 +52,9 @@ class DeviceLink {
 
  private:
   bool connect();
+  void begin_again();
+  protocol::MemoryMessage of_link(protocol::MemoryMessageKind kind,
+                                  protocol::LinkDirection direction, uint64_t bytes) const;
   bool await_lease(protocol::MemoryMessageKind wanted, uint64_t bytes, uint64_t* got,
                    int* descriptor);
   // Reads one message; turns that are not waited for any more are handed back.
@@ -53,7 +62,9 @@ class DeviceLink {
 
   const char* path_;
   protocol::MemoryMode mode_;
+  const bool is_turns_only_ = false;
   MemorySocket socket_;
+  uint32_t device_ = 0;      // whose link the row of turns is on
   bool is_silent_ = false;   // it did not answer in this row of turns
   bool is_wanted_ = false;   // a turn was asked for and has not come
   int64_t waited_ns_ = 0;    // for that turn

@@ -39,7 +39,7 @@ MemoryMoveStatus ManagedMoves::move(Blocks& blocks, LinkDirection direction) {
       advise_all(blocks, device);
       return Status::kDone;
     }
-    Copier copier(direction, bytes, link_, host_.arena());
+    Copier copier(device, direction, bytes, link_, host_.arena());
     for (const Block& block : blocks) {
       if (block.owner.device != device) continue;
       if (copier.prefetch(block.base, block.used_bytes, comes_in ? device : kHost) != 0) break;

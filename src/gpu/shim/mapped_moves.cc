@@ -1,6 +1,7 @@
 #include "gpu/shim/mapped_moves.h"
 
 #include "gpu/shim/copier.h"
+#include "gpu/shim/devices_at_once.h"
 #include "gpu/shim/driver_mapping.h"
 #include "gpu/shim/log.h"
 
@@ -52,22 +53,36 @@ Block* end_of_run(Block* first, Block* end) {
 }  // namespace
 
 MemoryMoveStatus MappedMoves::copy_out(Blocks& blocks) {
-  return for_each_device(blocks, [&](Device device) { return copy_out_of(blocks, device); });
+  const uint64_t devices = devices_of(blocks);
+  if (devices == 0) return Status::kDone;
+  {
+    const ContextOf context(blocks, __builtin_ctzll(devices));
+    if (!context.is_current()) return Status::kFailed;
+    host_.register_all();
+  }
+  moving_ = &blocks;
+  return move_at_once(devices, link_, this, [](void* self, Device device, DeviceLink& link) {
+    return static_cast<MappedMoves*>(self)->copy_out_of(device, link);
+  });
 }
 
 MemoryMoveStatus MappedMoves::bring_in(Blocks& blocks) {
-  return for_each_device(blocks, [&](Device device) { return bring_in_to(blocks, device); });
+  moving_ = &blocks;
+  const auto bring = [](void* self, Device device, DeviceLink& link) {
+    return static_cast<MappedMoves*>(self)->bring_in_to(device, link);
+  };
+  return move_at_once(devices_of(blocks), link_, this, bring);
 }
 
 // Blocks lie in the row of the arena one after the other, in order of address, those of the first
 // device first; nothing comes or goes while the gate is shut.
-MemoryMoveStatus MappedMoves::copy_out_of(Blocks& blocks, Device device) {
+MemoryMoveStatus MappedMoves::copy_out_of(Device device, DeviceLink& link) {
+  Blocks& blocks = *moving_;
   const ContextOf context(blocks, device);
   if (!context.is_current()) return Status::kFailed;
-  host_.register_all();
   uint64_t position = 0;
   for (Device before = 0; before < device; ++before) position += sum_of_used(blocks, before);
-  Copier copier(LinkDirection::kToHost, sum_of_used(blocks, device), link_, host_.arena());
+  Copier copier(device, LinkDirection::kToHost, sum_of_used(blocks, device), link, host_.arena());
   for (const Block& block : blocks) {
     if (!moves_with(block, device)) continue;
     if (copier.copy(block.base, position, block.used_bytes) != kSuccess) break;
@@ -79,12 +94,13 @@ MemoryMoveStatus MappedMoves::copy_out_of(Blocks& blocks, Device device) {
   return Status::kFailed;
 }
 
-MemoryMoveStatus MappedMoves::bring_in_to(Blocks& blocks, Device device) {
+MemoryMoveStatus MappedMoves::bring_in_to(Device device, DeviceLink& link) {
+  Blocks& blocks = *moving_;
   const ContextOf context(blocks, device);
   if (!context.is_current()) return Status::kFailed;
   uint64_t position = 0;
   for (Device before = 0; before < device; ++before) position += sum_of_used(blocks, before);
-  Copier copier(LinkDirection::kToDevice, sum_of_used(blocks, device), link_, host_.arena());
+  Copier copier(device, LinkDirection::kToDevice, sum_of_used(blocks, device), link, host_.arena());
   for (Block* first = blocks.begin(); first != blocks.end();) {
     if (!moves_with(*first, device)) {
       ++first;

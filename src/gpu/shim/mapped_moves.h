@@ -26,11 +26,13 @@ class MappedMoves {
   void release(Blocks& blocks);
 
  private:
-  Status copy_out_of(Blocks& blocks, Device device);
-  Status bring_in_to(Blocks& blocks, Device device);
+  // Of one device, over its link; all of them at once.
+  Status copy_out_of(Device device, DeviceLink& link);
+  Status bring_in_to(Device device, DeviceLink& link);
 
   DeviceLink& link_;
   HostMemory& host_;
+  Blocks* moving_ = nullptr;  // by the move under way
 };
 
 }  // namespace lambent::shim

@@ -31,6 +31,18 @@ uint64_t bytes_that_move(Blocks& blocks) {
   return sum;
 }
 
+// What counts and did not move: the most of any device.
+uint64_t most_left(Residency* residency) {
+  Accounting* accounting = Accounting::current();
+  uint64_t most = 0;
+  for (Device device = 0; accounting != nullptr && device < accounting->devices(); ++device) {
+    const uint64_t counted = accounting->held_bytes(device);
+    const uint64_t ours = residency == nullptr ? 0 : residency->counted_bytes(*accounting, device);
+    if (counted > ours && counted - ours > most) most = counted - ours;
+  }
+  return most;
+}
+
 // What the wait for a context said.
 MemoryMoveStatus rest_of(int status) {
   if (status == kSuccess) return MemoryMoveStatus::kDone;
@@ -67,11 +79,7 @@ Moved Mover::move_out() {
     is_out_ = moved.status == MemoryMoveStatus::kDone;
     if (!is_out_) open_gate();
   }
-  Accounting* accounting = Accounting::current();
-  const uint64_t counted = accounting == nullptr ? 0 : accounting->held_bytes();
-  const uint64_t ours =
-      accounting == nullptr || residency == nullptr ? 0 : residency->counted_bytes(*accounting);
-  moved.left_bytes = counted > ours ? counted - ours : 0;
+  moved.left_bytes = most_left(residency);
   if (residency == nullptr) return moved;
   // What is wanted of it comes in with the rest.
   OffloadBudget& budget = residency->budget();

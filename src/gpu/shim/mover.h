@@ -20,7 +20,7 @@ namespace lambent::shim {
 struct Moved {
   protocol::MemoryMoveStatus status = protocol::MemoryMoveStatus::kDone;
   uint64_t bytes = 0;       // of the device's memory, that came free or were taken
-  uint64_t left_bytes = 0;  // counted, and still on the device
+  uint64_t left_bytes = 0;  // counted, and still on the device; of several, the most on any
   // Of the memory, what is offloaded: on the host, where the device reaches it while the rest is
   // in. After a move out: what will, once that is.
   uint64_t offloaded_bytes = 0;

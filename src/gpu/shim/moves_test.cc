@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "gpu/shim/testing/moves_fixture.h"
 
 namespace lambent::shim {
@@ -493,6 +495,126 @@ TEST_F(Moves, BringBackNothingOfWhatTheProgramMapsIfNotAllFits) {
   tenant.ask("check", "checked");
   EXPECT_EQ(tenant.value("broken"), "0");
   EXPECT_EQ(tenant.ask("check_own", "same_handle"), "1");
+}
+
+class MovesOfTwoDevices : public Moves {
+ protected:
+  MovesOfTwoDevices() {
+    environment_["EMULATED_CUDA_CONFIG"] = "tiny-x4";
+    environment_["LAMBENT_SHIM_GPUS"] = "2";
+    auto reader = ledger::create_ledger(folder_ / "ledger.1", Bytes::mib(2000));
+    EXPECT_TRUE(reader.ok());
+  }
+  // A program that has filled both, and works on the second.
+  std::unique_ptr<Tenant> filled() {
+    auto tenant = std::make_unique<Tenant>(environment_, listener_);
+    EXPECT_EQ(tenant->ask("fill", "filled"), "8");
+    EXPECT_EQ(tenant->ask("device 1", "on_device"), "1");
+    EXPECT_EQ(tenant->ask("fill", "filled"), "16");
+    return tenant;
+  }
+  static void expect_whole(Tenant& tenant) {
+    tenant.ask("check", "checked");
+    EXPECT_EQ(tenant.value("broken"), "0");
+  }
+};
+
+TEST_F(MovesOfTwoDevices, AreOneMoveOfBoth) {
+  const auto tenant = filled();
+  const long long first = free_mib(0);
+  const long long second = free_mib(1);
+  for (int turn = 0; turn < 3; ++turn) {
+    expect_done(tenant->worker().move_out(), 2 * kFilledMiB);
+    EXPECT_EQ(free_mib(0), first + static_cast<long long>(kFilledMiB));
+    EXPECT_EQ(free_mib(1), second + static_cast<long long>(kFilledMiB));
+    expect_done(tenant->worker().move_in(), 2 * kFilledMiB);
+    EXPECT_EQ(free_mib(0), first);
+    EXPECT_EQ(free_mib(1), second);
+    expect_whole(*tenant);
+  }
+}
+
+TEST_F(MovesOfTwoDevices, TakeTurnsOnTheLinkOfEach) {
+  const auto device = this->device({});
+  const auto tenant = filled();
+  expect_done(tenant->worker().move_out(), 2 * kFilledMiB);
+  expect_done(tenant->worker().move_in(), 2 * kFilledMiB);
+  tenant->worker().hang_up();
+  tenant->program().finish();
+  EXPECT_TRUE(comes_true([&] { return device->turns_out() == 0; }));
+  EXPECT_GE(device->bytes_on_link(0), 2 * 113 * kMiB);
+  EXPECT_EQ(device->bytes_on_link(0), device->bytes_on_link(1));
+  EXPECT_EQ(device->bytes_to_host(), device->bytes_to_device());
+}
+
+TEST_F(MovesOfTwoDevices, SayTheMostThatStaysOnAnyOfThem) {
+  const auto tenant = filled();
+  EXPECT_EQ(tenant->worker().move_out().left_bytes, 0u);
+  tenant->worker().move_in();
+  EXPECT_EQ(tenant->ask("array", "array"), "1");
+  EXPECT_EQ(tenant->worker().move_out().left_bytes, kMiB) << "of the second";
+  tenant->worker().move_in();
+  EXPECT_EQ(tenant->ask("device 0", "on_device"), "0");
+  EXPECT_EQ(tenant->ask("array", "array"), "1");
+  EXPECT_EQ(tenant->worker().move_out().left_bytes, kMiB) << "of each";
+  tenant->worker().move_in();
+  EXPECT_EQ(tenant->ask("array", "array"), "1");
+  EXPECT_EQ(tenant->worker().move_out().left_bytes, 2 * kMiB) << "of the first";
+}
+
+TEST_F(MovesOfTwoDevices, BringInNeitherHalfWhereOneFindsNoRoom) {
+  const auto tenant = filled();
+  for (const int full : {1, 0}) {
+    SCOPED_TRACE(full);
+    expect_done(tenant->worker().move_out(), 2 * kFilledMiB);
+    std::map<std::string, std::string> plain = environment_;
+    plain.erase("LD_PRELOAD");
+    Running other({kMovingProbe}, plain);
+    other.tell("device " + std::to_string(full));
+    ASSERT_TRUE(other.wait_for("on_device"));
+    other.tell("take_all_but 80");
+    ASSERT_TRUE(other.wait_for("took"));
+    const long long first = free_mib(0);
+    const long long second = free_mib(1);
+    EXPECT_EQ(tenant->worker().move_in().status,
+              static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+    EXPECT_EQ(free_mib(0), first);
+    EXPECT_EQ(free_mib(1), second);
+    other.tell("give_back");
+    ASSERT_TRUE(other.wait_for("gave"));
+    other.finish();
+    expect_done(tenant->worker().move_in(), 2 * kFilledMiB);
+    expect_whole(*tenant);
+  }
+}
+
+TEST_F(MovesOfTwoDevices, TakeOutNeitherHalfWithoutHostMemoryForBoth) {
+  const auto device = this->device({.budget = 150 * kMiB});
+  const auto tenant = filled();
+  const long long first = free_mib(0);
+  const long long second = free_mib(1);
+  EXPECT_EQ(tenant->worker().move_out().status,
+            static_cast<uint32_t>(MemoryMoveStatus::kNoHostMemory));
+  EXPECT_EQ(free_mib(0), first);
+  EXPECT_EQ(free_mib(1), second);
+  expect_whole(*tenant);
+}
+
+TEST_F(MovesOfTwoDevices, LeaveBothDevicesEmptyAfterAKillInTheMiddle) {
+  const long long first = free_mib(0);
+  const long long second = free_mib(1);
+  for (const int turns : {1, 4, 7}) {
+    SCOPED_TRACE(turns);
+    const auto device = this->device({});  // who is killed gives no turn back
+    const auto tenant = filled();
+    tenant->worker().command(MemoryMessageKind::kMoveOut);
+    // A part of either half has been copied, or all of one.
+    ASSERT_TRUE(comes_true([&] { return device->turns() >= turns; }));
+    kill(tenant->program().process(), SIGKILL);
+    EXPECT_EQ(tenant->program().finish().exit_code, 128 + SIGKILL);
+    ASSERT_TRUE(comes_true([&] { return free_mib(0) == first && free_mib(1) == second; }));
+    std::filesystem::remove(folder_ / "link");
+  }
 }
 
 TEST_F(Moves, PrefetchManagedMemoryWithoutALease) {

@@ -165,7 +165,7 @@ MemoryMoveStatus Offloader::change_sides(MemoryTable& table, OffloadBudget& budg
     Exchange exchange(table, budget, device, to_host);
     if (exchange.is_empty()) return Status::kDone;
     const LinkDirection direction = to_host ? LinkDirection::kToHost : LinkDirection::kToDevice;
-    Copier copier(direction, exchange.used_bytes(), link_, host_.arena());
+    Copier copier(device, direction, exchange.used_bytes(), link_, host_.arena());
     const int status = exchange.copy(copier);
     if (status != kSuccess) {
       log_line("copying memory %s failed: %d", to_host ? "to the host" : "back", status);

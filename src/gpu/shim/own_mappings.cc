@@ -192,10 +192,11 @@ Handle OwnMappings::some_context(Device device) {
   return nullptr;
 }
 
-uint64_t OwnMappings::counted_moving_bytes(const Accounting& accounting) {
+uint64_t OwnMappings::counted_moving_bytes(const Accounting& accounting, Device device) {
   const PlainLock lock(mutex_);
   uint64_t sum = 0;
   for (const OwnPhysical& physical : physicals_) {
+    if (accounting.counted_on(physical.properties.location.id) != device) continue;
     if (way_to(physical) != nullptr) sum += accounting.charge_of(physical.size);
   }
   return sum;

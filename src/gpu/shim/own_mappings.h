@@ -76,7 +76,7 @@ class OwnMappings {
   uint64_t moving_bytes();
   // A context in which memory of the device was made; null if all are gone.
   Handle some_context(Device device) NO_THREAD_SAFETY_ANALYSIS;
-  uint64_t counted_moving_bytes(const Accounting& accounting);
+  uint64_t counted_moving_bytes(const Accounting& accounting, Device device);
   device_memory::AddressTable<OwnPhysical>& physicals() NO_THREAD_SAFETY_ANALYSIS {
     return physicals_;
   }

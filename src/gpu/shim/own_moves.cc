@@ -56,7 +56,7 @@ MemoryMoveStatus OwnMoves::carry(OwnMappings& own, Blocks& blocks, uint64_t posi
     const ContextOf context(blocks, device, own.some_context(device));
     if (!context.is_current()) return Status::kFailed;
     host_.register_all();
-    Copier copier(direction, bytes, link_, host_.arena());
+    Copier copier(device, direction, bytes, link_, host_.arena());
     int status = kSuccess;
     for (OwnPhysical& physical : own.physicals()) {
       const OwnMapping* way = own.way_to(physical);

@@ -181,10 +181,11 @@ Device Residency::some_device() {
   return table->blocks().size() == 0 ? -1 : table->blocks().begin()->owner.device;
 }
 
-uint64_t Residency::counted_bytes(const Accounting& accounting) {
-  uint64_t sum = own_.counted_moving_bytes(accounting);
+uint64_t Residency::counted_bytes(const Accounting& accounting, Device device) {
+  uint64_t sum = own_.counted_moving_bytes(accounting, device);
   auto table = table_.hold();
   for (const Allocation& allocation : table->allocations.all()) {
+    if (accounting.counted_on(allocation.owner.device) != device) continue;
     if (!allocation.is_leaving) sum += accounting.charge_of(allocation.bytes);
   }
   return sum;

@@ -71,8 +71,8 @@ class Residency {
   uint64_t used_bytes() { return block_bytes() + own_.moving_bytes(); }
   // Some device that it would do so from (-1: none).
   Device some_device();
-  // As how much what is here counts against the limit.
-  uint64_t counted_bytes(const Accounting& accounting);
+  // As how much what is here counts against the limit of a device.
+  uint64_t counted_bytes(const Accounting& accounting, Device device);
 
   // For moves, with the gate shut: nothing comes or goes.
   bool is_managed() const { return maker_.is_managed(); }

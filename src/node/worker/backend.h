@@ -142,10 +142,12 @@ class Backend {
                                             std::optional<TenantId> tenant) const = 0;
 };
 
-// Gives the processes of a sandbox their turns on a device's link and their leases of host memory.
+// Gives the processes of a sandbox their turns on the links of its devices, which stand in the
+// order of its program's numbers, and their leases of host memory.
 class DeviceLinks {
  public:
-  virtual void serve(SandboxId sandbox, DeviceId device, Bytes most_leased, OwnedFd listener) = 0;
+  virtual void serve(SandboxId sandbox, const std::vector<DeviceId>& devices, Bytes most_leased,
+                     OwnedFd listener) = 0;
   virtual void forget(SandboxId sandbox) = 0;
 
  protected:

@@ -64,7 +64,7 @@ ExecutorSupervisor::Events ExecutorHost::supervisor_events(const Dependencies& d
   if (links_ != nullptr) {
     // Executors have turns on the link, and lease nothing.
     events.serve_link = [this](SandboxId executor, DeviceId device, OwnedFd listener) {
-      links_->serve(executor, device, Bytes(0), std::move(listener));
+      links_->serve(executor, {device}, Bytes(0), std::move(listener));
     };
     events.forget_link = [this](SandboxId executor) { links_->forget(executor); };
   }

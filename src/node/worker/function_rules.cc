@@ -139,8 +139,7 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   const bool is_client =
       spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;
   // The worker does not know which memory of a client could move.
-  profile.memory_moves =
-      spec.gpu.memory_mode != MemoryMode::kOff && !is_client && spec.gpu.count == 1;
+  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff && !is_client;
   profile.checkpoints = spec.gpu.checkpoint;
   profile.has_cpu_variant = spec.cpu_variant.has_value();
   if (spec.cpu_variant) profile.gpu_speedup = spec.cpu_variant->gpu_speedup;

@@ -52,7 +52,7 @@ TEST(FunctionRules, OneThatTakesSeveralGpusNeedsAsManyThatAreLargeEnough) {
   spec.gpu.memory = Bytes::mib(400);
   EXPECT_TRUE(check_function(spec, rules).ok());
   EXPECT_EQ(profile_of(spec, 1, Bytes::mib(100), nullptr).gpu_count, 3U);
-  EXPECT_FALSE(profile_of(spec, 1, Bytes::mib(100), nullptr).memory_moves);
+  EXPECT_TRUE(profile_of(spec, 1, Bytes::mib(100), nullptr).memory_moves);
   rules.no_gangs = "it has slices";
   expect_refused(spec, rules, ErrorCode::kFailedPrecondition, "gpu.count is 3, but it has slices");
 }

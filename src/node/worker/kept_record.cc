@@ -59,8 +59,6 @@ void archive_gpu(StateArchive& archive, KeptGpu& gpu) {
   archive.list(gpu.ledgers);
   archive.expect(!gpu.devices.empty() && gpu.devices.size() == gpu.ledgers.size());
   archive_maybe(archive, gpu.memory, archive_memory);
-  // What lies on several devices stays there.
-  archive.expect(!gpu.memory || gpu.devices.size() == 1);
 }
 
 void archive_node(StateArchive& archive, KeptNode& node) {

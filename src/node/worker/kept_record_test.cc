@@ -138,9 +138,9 @@ TEST(KeptRecordTest, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[1].gpu->memory->is_out = false; }))
       << "without its context, and in";
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[2].gpu->ledgers.pop_back(); }));
-  EXPECT_TRUE(refuses([](KeptRecord& it) {
+  EXPECT_FALSE(refuses([](KeptRecord& it) {
     it.sandboxes[2].gpu->memory = std::exchange(it.sandboxes[1].gpu->memory, std::nullopt);
-  })) << "memory of several devices moves";
+  })) << "memory of several devices moves as that of one";
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.node->machine.clear(); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].age = seconds(-1); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].waiting.clear(); }));

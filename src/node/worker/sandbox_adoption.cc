@@ -14,7 +14,7 @@ void name_connections(const FunctionSpec& spec, const AdoptionUses& uses, Sandbo
   constexpr char kSome[] = "-";
   request.ledger_path = kSome;
   request.ledgers_beside.assign(request.beside.size(), kSome);
-  if (!moves_memory(uses.setting, spec, request.device, !request.beside.empty())) return;
+  if (!moves_memory(uses.setting, spec, request.device, request.beside)) return;
   request.memory_path = kSome;
   if (uses.has_links) request.link_path = kSome;
 }

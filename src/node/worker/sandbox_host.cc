@@ -231,7 +231,7 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
   RETURN_IF_ERROR(make_ledgers_beside(sandbox, request));
   if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
-  if (!moves_memory(setting_, sandbox.spec, sandbox.device, !sandbox.beside.empty())) return {};
+  if (!moves_memory(setting_, sandbox.spec, sandbox.device, sandbox.beside)) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
   ASSIGN_OR_RETURN(sandbox.memory,
@@ -251,7 +251,10 @@ std::function<void(Bytes)> on_wanted_of(HostedSandbox& sandbox) {
 }
 
 void serve_link(DeviceLinks& links, const HostedSandbox& sandbox) {
-  links.serve(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
+  std::vector<DeviceId> devices = {sandbox.device};
+  devices.insert(devices.end(), sandbox.beside.begin(), sandbox.beside.end());
+  const Bytes memory = sandbox.spec.gpu.memory * devices.size();
+  links.serve(sandbox.id, devices, memory * 2 + kLeaseSlack,
               OwnedFd(fcntl(sandbox.link_listener.get(), F_DUPFD_CLOEXEC, 0)));
 }
 

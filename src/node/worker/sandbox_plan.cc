@@ -197,8 +197,10 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
     environment["LAMBENT_SHIM_MEMORY_MODE"] = name_of(spec.gpu.memory_mode);
     environment["LAMBENT_SHIM_UVM"] = setting.managed_memory;
     const bool says = spec.gpu.working_set != WorkingSet::kWorker;
-    environment["LAMBENT_SHIM_WORKING_SET"] =
-        name_of(says ? spec.gpu.working_set : setting.working_set);
+    WorkingSet wanted = says ? spec.gpu.working_set : setting.working_set;
+    // What is offloaded is not told apart by device.
+    if (!request.beside.empty()) wanted = WorkingSet::kWhole;
+    environment["LAMBENT_SHIM_WORKING_SET"] = name_of(wanted);
   }
   if (!request.link_path.empty()) {
     plan.binds.push_back({request.link_path, kLinkSocket, true});
@@ -326,9 +328,10 @@ void add_compiler(const std::string& driver_folder, sandbox::LaunchPlan& plan) {
 }  // namespace
 
 bool moves_memory(const SandboxSetting& setting, const FunctionSpec& spec, DeviceId device,
-                  bool has_others) {
-  return spec.gpu.memory_mode != MemoryMode::kOff && setting.memory_moves && !has_others &&
-         !setting.integrated.contains(device);
+                  const std::vector<DeviceId>& beside) {
+  const auto stays = [&](DeviceId each) { return setting.integrated.contains(each); };
+  return spec.gpu.memory_mode != MemoryMode::kOff && setting.memory_moves && !stays(device) &&
+         std::ranges::none_of(beside, stays);
 }
 
 std::string visible_as(const GpuDriver& gpu, DeviceId device) {

@@ -106,9 +106,9 @@ struct SandboxRequest {
   std::vector<std::string> ledgers_beside = {};
 };
 
-// Whether the device memory of such a sandbox moves; what lies on several devices stays there.
+// Whether the device memory of such a sandbox moves: that of all its devices, or none.
 bool moves_memory(const SandboxSetting& setting, const FunctionSpec& spec, DeviceId device,
-                  bool has_others);
+                  const std::vector<DeviceId>& beside);
 
 // Where things lie inside a sandbox.
 inline constexpr char kRuntimeFolder[] = "/var/runtime";

@@ -106,6 +106,8 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   // Half of these as in state version 22.
   scene.policy_options.density.weighs_returns = seed % 8 != 4;
   dispatch.tells_longest_wait = seed % 8 != 4;
+  // Some as in state version 23.
+  dispatch.fleet.moves_gangs = seed % 8 != 4;
   scene.policy_options.fcfs_moves_off_after_run = random.below(2) == 0;
 
   // Where memory moves, sandboxes have to live to see it: more of them get through.

@@ -66,7 +66,8 @@ void Invariants::see(const dispatch::FunctionRegistered& event) {
   if (known.profile.device_memory.count == 0) known.profile.gpu_count = 1;
   if (known.profile.gpu_count > 1) {
     // What these do not have, whatever they ask for.
-    known.profile.memory_moves = known.profile.checkpoints = known.profile.has_cpu_variant = false;
+    known.profile.checkpoints = known.profile.has_cpu_variant = false;
+    known.profile.memory_moves &= options_.limits.fleet.moves_gangs;
   }
   if (known.profile.min_instances == 0) return;
   for (auto& [id, process] : accounts_.processes) {
@@ -217,14 +218,15 @@ void Invariants::see(const dispatch::StartSandbox& action) {
   const bool cpu_variant = uses_gpu && action.device.value == 0 && known.profile.has_cpu_variant &&
                            options_.limits.hybrid.rule != scheduling::HybridRule::kOff;
   if (uses_gpu != (action.device.value > 0) && !cpu_variant) wrong("on the wrong kind of device");
+  bool all_move = accounts_.devices[action.device.value].options.memory_moves;
+  for (const uint32_t other : beside) all_move &= accounts_.devices[other].options.memory_moves;
   Process process{.function = action.function,
                   .revision = action.revision,
                   .device = action.device.value,
                   .beside = std::move(beside),
                   .memory = cpu_variant ? Bytes(0) : known.profile.device_memory,
                   .cpu_variant = cpu_variant,
-                  .movable = known.profile.memory_moves &&
-                             accounts_.devices[action.device.value].options.memory_moves,
+                  .movable = known.profile.memory_moves && all_move,
                   .checkpoints = known.profile.checkpoints,
                   .ahead = action.ahead,
                   .was_kept = known.profile.min_instances > 0,

@@ -18,9 +18,8 @@ void Invariants::see(const dispatch::MoveMemoryIn& action) {
     return wrong("and neither rests nor runs");
   }
   if (process.where != Process::Where::kOut) return wrong("and is not out");
-  const Device& device = accounts_.devices[process.device];
-  if (!device.healthy) wrong("on a device that is not healthy");
-  if (process.device_losses != device.losses) wrong("though its device was lost");
+  if (!accounts_.is_healthy(process)) wrong("on a device that is not healthy");
+  if (process.device_losses != accounts_.losses_of(process)) wrong("though its device was lost");
   process.move_limit = moment_.now + options_.limits.move_timeout;
   accounts_.move(process, Process::Where::kMovingIn, process.deep);
   check_arrival(process, "memory is moved");
@@ -134,7 +133,8 @@ void Invariants::check_beside_taken() {
     if (process.state == State::kStopping) {
       process.for_each_device([&](uint32_t index) { leaving[index] += process.held; });
     } else if (process.where == Where::kMovingOut) {
-      leaving[process.device] += process.deep ? process.held : process.held - process.left;
+      const Bytes leaves = process.deep ? process.held : process.held - process.left;
+      process.for_each_device([&](uint32_t index) { leaving[index] += leaves; });
     }
   }
   for (const auto& [id, process] : accounts_.processes) {

@@ -57,9 +57,7 @@ Duration most_over_run(std::string_view policy, uint64_t seed) {
 // Memory, tokens and sandboxes, as the fleet holds them now.
 void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
   const scheduling::Fleet& fleet = dispatcher.fleet();
-  unsigned sandboxes = 0;
   for (const scheduling::Device& device : fleet.devices()) {
-    sandboxes += device.occupants;
     EXPECT_LE(device.occupants - device.without_context, device.options.contexts);
     EXPECT_LE(device.committed, device.options.memory);
     EXPECT_LE(device.resident, device.options.memory);
@@ -68,7 +66,7 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
     }
     EXPECT_LE(device.tokens_held, device.options.most_tokens());
   }
-  EXPECT_LE(sandboxes, fleet.options().most_sandboxes);
+  EXPECT_LE(fleet.device_table().occupants(), fleet.options().most_sandboxes);
   EXPECT_LE(fleet.memory().on_host(), fleet.options().host_memory);
   EXPECT_LE(dispatcher.queued(), dispatcher.options().queued_invocations);
   for (const scheduling::Flow& flow : dispatcher.flows()) {
@@ -129,6 +127,55 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
     EXPECT_EQ(simulation.dispatcher().in_flight(), 0u);
     if (HasFailure()) return;
   }
+}
+
+// With the memory of those that take several devices on its way between them and the host.
+TEST(Gangs, ExceedNoLimitOfAnyOfTheirDevicesAndStarveNobody) {
+  uint64_t moves[2] = {};
+  for (const std::string_view name : {"density-adapts", "density", "mqfq-sticky", "fcfs"}) {
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));
+      RandomWorld world = make_random_world(seed, seed % 2 == 0);
+      world.options.dispatch.fleet.memory_rule =
+          seed % 3 == 0 ? scheduling::MemoryRule::kMoveEarly : scheduling::MemoryRule::kMoveIdle;
+      add_gangs(world, seed);
+      size_t outcomes = 0;
+      size_t succeeded = 0;
+      Simulation simulation(world.options, policy(name, some_options(seed)),
+                            [&](const SimulatedInvocation& invocation) {
+                              ++outcomes;
+                              const Outcome outcome = invocation.outcome.outcome;
+                              if (outcome == Outcome::kSucceeded) ++succeeded;
+                            });
+      const dispatch::Dispatcher& dispatcher = simulation.dispatcher();
+      InvariantOptions limits{.limits = world.options.dispatch};
+      dispatcher.policy().adapt(limits.limits.fleet);
+      Invariants invariants(dispatcher, limits);
+      for (const FunctionModel& function : world.options.functions) {
+        invariants.check(dispatch::FunctionRegistered{function.profile}, Instant(), {});
+      }
+      simulation.observe([&](const Event& event, Instant now, const std::vector<Action>& actions) {
+        expect_nothing_over_its_limit(dispatcher);
+        invariants.check(event, now, actions);
+        const auto* moved = std::get_if<dispatch::MemoryMoved>(&event);
+        const auto slot = moved == nullptr ? std::nullopt : dispatcher.fleet().find(moved->sandbox);
+        if (!slot || dispatcher.fleet().sandbox(*slot).beside == 0) return;
+        ++moves[moved->direction == dispatch::MoveDirection::kIn ? 0 : 1];
+      });
+      simulation.run(arrivals_from(world.arrivals));
+      EXPECT_FALSE(invariants.violation()) << invariants.violation()->what;
+      EXPECT_EQ(outcomes, world.arrivals.size());
+      if (seed % 2 == 1) {
+        EXPECT_EQ(succeeded, world.arrivals.size());
+      }
+      for (const scheduling::Device& device : dispatcher.fleet().devices()) {
+        EXPECT_EQ(device.promised + device.leaving, Bytes(0));
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(moves[0], 1000u);
+  EXPECT_GT(moves[1], 1000u);
 }
 
 TEST_P(EveryPolicy, LeavesNoDeviceIdleWhileFittingWorkWaits) {

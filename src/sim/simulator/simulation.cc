@@ -143,7 +143,7 @@ void Simulation::take_due() {
     Run& sandbox = runs_[*slot];
     if (sandbox.constants > Bytes(0) && !sandbox.loads) {
       sandbox.loads = true;
-      carry(*slot, dispatch::MoveDirection::kIn, sandbox.constants);
+      carry(*slot, sandbox.device, dispatch::MoveDirection::kIn, sandbox.constants);
       return;
     }
     sandbox.starting = false;
@@ -299,7 +299,8 @@ bool Simulation::begin_step(RunSlot slot, Duration ahead) {
     const Bytes all = step == kCopyIn ? phases.copy_in : phases.copy_out;
     if (all.count < phases.rounds) continue;
     run.copies = true;
-    carry(slot, step == kCopyIn ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
+    carry(slot, run.device,
+          step == kCopyIn ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
           Bytes(all.count / phases.rounds));
     return true;
   }
@@ -319,15 +320,20 @@ void Simulation::begin_move(RunSlot slot, dispatch::MoveDirection direction, Byt
                           options_.device.first_out_seconds_per_gib);
   }
   run.was_out |= !in;
-  carry(slot, direction, run.carried, longer);
+  // On the links of all its devices at once.
+  run.links = 0;
+  run.on_devices([&](uint32_t device) {
+    carry(slot, device, direction, run.carried, longer);
+    ++run.links;
+  });
 }
 
-void Simulation::carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes,
-                       Duration longer) {
+void Simulation::carry(RunSlot slot, uint32_t device, dispatch::MoveDirection direction,
+                       Bytes bytes, Duration longer) {
   const bool in = direction == dispatch::MoveDirection::kIn;
   const double rate =
       in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
-  const uint32_t link = link_of(runs_[slot].device, direction);
+  const uint32_t link = link_of(device, direction);
   links_[link].start(slot, from_seconds(static_cast<double>(bytes.count) / rate) + longer, now_);
   note_next(devices_.size() + link);
 }
@@ -350,6 +356,7 @@ void Simulation::end_move_on(uint32_t link) {
     give(dispatch::SandboxReady{run.sandbox, model.sandbox_time, model.init_time});
     return;
   }
+  if (--run.links > 0) return;
   const bool in = link % 2 == 0;
   run.outside = in ? run.offloaded : run.outside + run.moving;
   if (!in && !run.is_kernel) {
@@ -360,7 +367,7 @@ void Simulation::end_move_on(uint32_t link) {
   give(dispatch::MemoryMoved{
       .sandbox = run.sandbox,
       .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
-      .moved = run.carried,
+      .moved = run.carried * run.devices(),
       .left = in ? Bytes(0) : run.memory - run.outside,
       .offloaded = in ? Bytes(0) : run.offloaded,
       .duration = now_ - run.move_began});
@@ -521,10 +528,12 @@ void Simulation::take_off_alone(RunSlot slot) {
     note_next(devices_.size() + links_.size());
   }
   runs_[slot].copies = false;
-  for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
-    links_[link].stop(slot, now_);
-    note_next(devices_.size() + link);
-  }
+  runs_[slot].on_devices([&](uint32_t each) {
+    for (uint32_t link = 2 * each; link < links_.size() && link < 2 * each + 2; ++link) {
+      links_[link].stop(slot, now_);
+      note_next(devices_.size() + link);
+    }
+  });
 }
 
 // What is still under way, as the constants of one that was stopped while it started, must not end

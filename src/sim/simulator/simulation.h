@@ -2,6 +2,7 @@
 // tests and by `lambent simulate`; single-threaded, deterministic for a seed.
 #pragma once
 
+#include <bit>
 #include <functional>
 #include <map>
 #include <memory>
@@ -119,6 +120,15 @@ class Simulation {
     Bytes carried;    // of that, what goes over the link
     Instant move_began{};
     uint64_t beside = 0;  // the other devices of one that is on several, as bits by their index
+    unsigned links = 0;   // on which a move is not over
+
+    unsigned devices() const { return 1 + static_cast<unsigned>(std::popcount(beside)); }
+    // Calls visit(index) for each device that it is on.
+    template <typename Visit>
+    void on_devices(Visit visit) const {
+      visit(device);
+      scheduling::for_each_device_in(beside, visit);
+    }
   };
 
   void give(const dispatch::Event& event);
@@ -134,7 +144,8 @@ class Simulation {
   // Goes on with its next phase, `ahead` of which is done; false if there is none.
   bool begin_step(RunSlot slot, Duration ahead = {});
   void end_run(RunSlot slot);
-  void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes, Duration longer = {});
+  void carry(RunSlot slot, uint32_t device, dispatch::MoveDirection direction, Bytes bytes,
+             Duration longer = {});
   void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
   void end_move_on(uint32_t link);
   void finish_on(uint32_t device);

@@ -49,6 +49,7 @@ TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
     RandomWorld world = world_of(seed, seed % 2 == 0);
     if (seed % 3 != 0) add_tenants(world, seed, seed % 3 == 1, true);
     if (seed % 4 < 2) add_instances(world, seed);
+    if (seed % 5 == 0) add_gangs(world, seed);
     Simulation simulation(world.options, policy(), nullptr);
     // Restored again from a snapshot after every seventh event, and fed with all the others.
     auto twin = std::make_unique<Dispatcher>(world.options.dispatch, policy());

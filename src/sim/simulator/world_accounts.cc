@@ -87,23 +87,24 @@ void WorldAccounts::hold(Process& process) const {
 
 void WorldAccounts::hold_moving(Process& process) const {
   using Where = Process::Where;
-  const Bytes gone = process.memory - process.left;
+  const Bytes all = process.memory_of_all();
+  const Bytes gone = all - process.left;
   switch (process.where) {
     case Where::kIn:
       process.held = process.memory - process.offloaded;
-      process.on_host = process.offloaded;
+      process.on_host = process.offloaded * (process.beside.size() + 1);
       break;
     case Where::kMovingOut:
       process.held = process.deep ? process.left : process.memory - process.offloaded;
-      process.on_host = process.memory;
+      process.on_host = all;
       break;
     case Where::kOut:
       process.held = process.deep ? Bytes(0) : process.left;
-      process.on_host = process.deep ? process.memory : gone;
+      process.on_host = process.deep ? all : gone;
       break;
     case Where::kMovingIn:
       process.held = process.memory - process.offloaded;
-      process.on_host = process.deep ? process.memory : gone;
+      process.on_host = process.deep ? all : gone;
       break;
   }
 }

@@ -31,9 +31,9 @@ class WorldAccounts {
     enum class Where { kIn, kMovingOut, kOut, kMovingIn } where = Where::kIn;
     bool deep = false;  // with its context
     Bytes left;
-    Bytes offloaded;              // on the host while the rest is in
-    std::optional<Bytes> wanted;  // of that, while it is not answered
-    Bytes on_host;
+    Bytes offloaded;                   // on the host while the rest is in
+    std::optional<Bytes> wanted;       // of that, while it is not answered
+    Bytes on_host;                     // of all its devices
     Instant move_limit = kNever;       // when the move, or the wait for one, must be over
     InvocationId invocation;           // while busy; one of them
     std::vector<InvocationId> others;  // that are in it beside that one
@@ -47,6 +47,7 @@ class WorldAccounts {
     bool is_on(uint32_t one) const {
       return one == device || std::find(beside.begin(), beside.end(), one) != beside.end();
     }
+    Bytes memory_of_all() const { return memory * (beside.size() + 1); }
     // Calls visit(device) for each that it is on.
     template <typename Visit>
     void for_each_device(Visit visit) const {

@@ -229,6 +229,7 @@ void DeviceSide::take(int fd, const MemoryMessage& message) {
     case MemoryMessageKind::kLinkDone:
       --turns_out_;
       bytes_[message.direction] += message.bytes;
+      bytes_on_link_[message.device] += message.bytes;
       return grant_next();
     default:
       return;

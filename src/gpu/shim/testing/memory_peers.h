@@ -121,6 +121,8 @@ class DeviceSide {
   int turns() const { return turns_; }
   // Turns that were granted and not given back.
   int turns_out() const { return turns_out_; }
+  // For copies of this device, by the program's numbers, in both directions.
+  uint64_t bytes_on_link(unsigned device) const { return bytes_on_link_[device]; }
   uint64_t bytes_to_host() const { return bytes_[1]; }
   uint64_t bytes_to_device() const { return bytes_[0]; }
 
@@ -144,6 +146,7 @@ class DeviceSide {
   std::atomic<uint64_t> offloaded_bytes_ = 0;
   std::atomic<uint64_t> claimed_bytes_ = 0;
   std::atomic<uint64_t> bytes_[2] = {};
+  std::atomic<uint64_t> bytes_on_link_[protocol::kMostDevicesOfSandbox] = {};
   std::atomic<int> leases_ = 0;
   std::atomic<int> turns_ = 0;
   std::atomic<int> turns_out_ = 0;

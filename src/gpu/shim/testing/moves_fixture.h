@@ -85,13 +85,14 @@ class Moves : public ::testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  // What is free on the device, as another process sees it.
-  long long free_mib() {
+  // What is free on a device, as another process sees it.
+  long long free_mib(int device = 0) {
     std::map<std::string, std::string> plain = environment_;
     for (const char* name : {"LD_PRELOAD", "LAMBENT_SHIM_LEDGER", "LAMBENT_SHIM_MEMORY"}) {
       plain.erase(name);
     }
     Running other({kMovingProbe}, plain);
+    if (device > 0) other.tell("device " + std::to_string(device));
     other.tell("report");
     return std::stoll(other.finish().values["free_mib"]);
   }

@@ -303,6 +303,14 @@ void give_all_back() {
   say("gave", 1);
 }
 
+// What follows is done on another device, in its primary context.
+void go_on_with_device(int device) {
+  must(cuDevicePrimaryCtxRetain(&context, device));
+  must(cuCtxSetCurrent(context));
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  say("on_device", device);
+}
+
 void make_array() {
   CUDA_ARRAY_DESCRIPTOR shape = {1024, 1024, CU_AD_FORMAT_UNSIGNED_INT8, 1};
   CUarray array = nullptr;
@@ -354,6 +362,7 @@ int main(int count, char** words) {
   while (fgets(line, sizeof(line), stdin) != nullptr) {
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "take_all_but ", 13) == 0) take_all_but(strtoul(line + 13, nullptr, 10));
+    if (strncmp(line, "device ", 7) == 0) go_on_with_device(atoi(line + 7));
     if (strcmp(line, "exit") == 0) exit(0);
     if (strcmp(line, "exec") == 0) execl("/bin/true", "true", nullptr);
     for (const auto& act : acts) {

@@ -151,7 +151,8 @@ class ExecutorHostTest : public ::testing::Test,
   void on_end(SandboxEnd end) override { ends.push_back(std::move(end)); }
   void on_output(FunctionId, std::string_view text) override { printed += text; }
   void on_memory_moved(SandboxId, const MemoryMove& move) override { moves.push_back(move); }
-  void serve(SandboxId executor, DeviceId, Bytes most_leased, OwnedFd listener) override {
+  void serve(SandboxId executor, const std::vector<DeviceId>&, Bytes most_leased,
+             OwnedFd listener) override {
     EXPECT_EQ(most_leased, Bytes(0));
     links[executor] = std::move(listener);
   }

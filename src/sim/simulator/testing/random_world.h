@@ -110,6 +110,18 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   return world;
 }
 
+// About a third of the world's functions that use a GPU take two or three together, where there are
+// as many.
+inline void add_gangs(RandomWorld& world, uint64_t seed) {
+  SeededRandom random(seed ^ 0x6a46);
+  const size_t devices = world.options.dispatch.fleet.devices.size();
+  for (FunctionModel& function : world.options.functions) {
+    if (devices < 2 || function.profile.device_memory == Bytes(0) || random.below(3) != 0) continue;
+    function.profile.gpu_count = static_cast<unsigned>(2 + random.below(devices - 1));
+    function.profile.has_cpu_variant = false;
+  }
+}
+
 // Some of the world's functions are to have instances that are ready, more than there is room for.
 inline void add_instances(RandomWorld& world, uint64_t seed) {
   SeededRandom random(seed ^ 0x1257);
