@@ -41,13 +41,14 @@ Result<bool> ResponseParser::feed(std::string_view& data) {
     const size_t known = partial_head_.size();
     partial_head_ += data.substr(0, options_.max_head);
     const size_t end = partial_head_.find("\r\n\r\n", known < 3 ? 0 : known - 3);
+    // Nothing more would come of one that ends its lines only with LF. One whose end has come is
+    // refused too, so that it does not matter in which pieces a head comes.
+    if (partial_head_.find("\n\n", known < 1 ? 0 : known - 1) < end) {
+      return malformed("lines of its head must end with CR LF");
+    }
     if (end == std::string::npos) {
       data.remove_prefix(partial_head_.size() - known);
       if (partial_head_.size() >= options_.max_head) return too_large(options_.max_head);
-      // Nothing more would come of one that ends its lines only with LF.
-      if (partial_head_.find("\n\n", known < 1 ? 0 : known - 1) != std::string::npos) {
-        return malformed("lines of its head must end with CR LF");
-      }
       return false;
     }
     if (end + 4 > options_.max_head) return too_large(options_.max_head);
