@@ -51,8 +51,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
         holds_(holds),
         legacy_(legacy) {}
 
-  // As many pieces wait at most, as with a real driver, before those who ask wait for room.
-  static constexpr size_t kMostQueued = 1024;
+  // So many pieces wait at most, some 50 MB of them, before those who ask wait for room, as with a
+  // real driver. That one waits for some thousand; executors let clients queue up to 65,536 things,
+  // and a thread that waits here does not hear that the function before them returned.
+  static constexpr size_t kMostQueued = 128 * 1024;
   // Waits until fewer pieces than that wait. Threads that ask at the same time may exceed it by one
   // each. Called before a piece is submitted, without locks that the stream's thread may want.
   void wait_for_room() const;
