@@ -588,6 +588,25 @@ TEST_F(MovesOfTwoDevices, BringInNeitherHalfWhereOneFindsNoRoom) {
   }
 }
 
+// A child that kept one would keep it open for lambent-device when the parent is gone.
+TEST_F(MovesOfTwoDevices, LeaveNoneOfTheirConnectionsToAChild) {
+  environment_["LAMBENT_SHIM_GPUS"] = "4";
+  for (const char* name : {"ledger.2", "ledger.3"}) {
+    ASSERT_TRUE(ledger::create_ledger(folder_ / name, Bytes::mib(2000)).ok());
+  }
+  const auto device = this->device({.grants_turns = false});  // all wait for their first
+  const auto tenant = filled();
+  for (const char* number : {"2", "3"}) {
+    EXPECT_EQ(tenant->ask(std::string("device ") + number, "on_device"), number);
+    tenant->ask("fill", "filled");
+  }
+  tenant->worker().command(MemoryMessageKind::kMoveOut);
+  ASSERT_TRUE(comes_true([&] { return device->connections() == 4; }));
+  EXPECT_EQ(tenant->ask("leave_a_child", "left"), "1");
+  kill(tenant->program().process(), SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return device->connections() == 0; }));
+}
+
 TEST_F(MovesOfTwoDevices, PrefetchNeitherHalfWhereOneFindsNoRoom) {
   environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
   const auto tenant = filled();
