@@ -45,6 +45,7 @@ inline protocol::MemoryMessage message_of(const ScriptStep& step, uint64_t seque
   message.status = step.third % 6;
   message.direction = step.third % 2;
   message.mode = step.third % 3;
+  message.device = step.third / 64;  // of two that there are, and two that there are not
   return message;
 }
 

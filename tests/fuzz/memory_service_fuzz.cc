@@ -28,12 +28,19 @@ class Service {
         [] { abort(); });
   }
 
-  void serve(uint64_t sandbox, const std::string& path) {
+  // On the devices from the first to this one, as its program numbers them: the last one first.
+  void serve(uint64_t sandbox, const std::string& path, uint32_t last_device) {
     const auto listener = listen_packets(path, 0600);
     if (!listener.ok()) abort();
     MemoryMessage message;
-    message.kind = MemoryMessageKind::kServeSandbox;
     message.sequence = sandbox;
+    message.kind = MemoryMessageKind::kServeOnDeviceToo;
+    for (message.process = last_device; message.process > 0;) {
+      --message.process;
+      if (!send_packet(control_.get(), bytes_of(message)).ok()) abort();
+    }
+    message.kind = MemoryMessageKind::kServeSandbox;
+    message.process = last_device;
     message.bytes = kShare.count;
     const int fds[] = {listener->get()};
     if (!send_packet(control_.get(), bytes_of(message), fds).ok()) abort();
@@ -73,8 +80,9 @@ class Service {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
   Service service;
-  service.serve(1, folder / "hostile");
-  service.serve(2, folder / "sound");
+  // The sound one has the device that the hostile one's program calls its second.
+  service.serve(1, folder / "hostile", 1);
+  service.serve(2, folder / "sound", 0);
   ScriptedClients clients(folder / "hostile");
   const ScriptedClients others(folder / "sound");
   for (; size >= 4; data += 4, size -= 4) {
@@ -92,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // A sandbox that begins again has its whole share.
   clients.close_all();
-  service.serve(1, folder / "hostile");
+  service.serve(1, folder / "hostile", 1);
   const OwnedFd again = clients.connect_once();
   if (!service.gets(again, MemoryMessageKind::kWantLease, kShare, MemoryMessageKind::kLease)) {
     abort();

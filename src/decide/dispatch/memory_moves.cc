@@ -23,6 +23,7 @@ void MemoryMoves::await(SandboxSlot slot) {
 void MemoryMoves::move_in_those_with_room() {
   const std::vector<SandboxSlot> wanting = wanting_;
   for (const SandboxSlot slot : wanting) {
+    fleet().memory().note_cleared(slot);
     if (fleet().memory().may_move_in(slot)) move_in(slot);
   }
 }

@@ -162,7 +162,12 @@ void MemoryPressure::move_out_unwanted(SandboxSlot next) {
     const Device& device = pool_.fleet().devices()[index];
     const Bytes short_by =
         device.resident + device.promised + missing - device.leaving - device.capacity();
-    if (short_by == Bytes(0)) return;  // it is being made
+    Bytes given;  // by those that leave another of its devices
+    for (const SandboxSlot leaver : leavers) {
+      const Sandbox& one = pool_.fleet().sandbox(leaver);
+      if (one.is_on(index)) given += one.counts.on_device - one.left;
+    }
+    if (short_by <= given) return;  // it is being made
     const std::vector<SandboxSlot> unwanted = unwanted_memory(
         scheduler.view(), scheduler.policy(), index, sandbox.function, short_by, log_.now());
     is_enough = is_enough && !unwanted.empty();

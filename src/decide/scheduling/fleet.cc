@@ -101,6 +101,7 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   sandbox.last_used = now;
   ++sandbox.served;
   sandbox.move_failed = false;
+  sandbox.cleared = 0;
   sandbox.prefetched = false;
   memory_.recount(slot);
   const bool memory_is_in = sandbox.memory_state == MemoryState::kIn;
@@ -237,6 +238,7 @@ void Fleet::archive_gangs(StateArchive& archive) {
     archive.field(sandbox.beside);
     archive.expect((sandbox.beside & ~known) == 0);
     if (sandbox.beside == 0) continue;
+    if (options_.moves_gangs) archive.field(sandbox.cleared);
     const bool is_led = sandbox.device < kMostDevicesOfGangs && (known >> sandbox.device & 1) != 0;
     archive.expect(is_led && (sandbox.beside >> sandbox.device & 1) == 0);
   }

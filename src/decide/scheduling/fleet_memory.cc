@@ -12,19 +12,28 @@ bool FleetMemory::may_move_in(SandboxSlot slot) const {
   if (sandbox.memory_state != MemoryState::kOut) return false;
   if (sandbox.device_losses != devices_.losses_of(sandbox)) return false;
   bool may = true;
-  sandbox.for_each_device(
-      [&](uint32_t index) { may = may && may_move_in_on(devices_[index], sandbox); });
+  sandbox.for_each_device([&](uint32_t index) { may = may && may_move_in_on(index, sandbox); });
   return may;
 }
 
-bool FleetMemory::may_move_in_on(const Device& device, const Sandbox& sandbox) const {
+void FleetMemory::note_cleared(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  if (sandbox.beside == 0 || !sandbox.move_failed) return;
+  sandbox.for_each_device([&](uint32_t index) {
+    if (devices_[index].leaving == Bytes(0)) sandbox.cleared |= uint64_t{1} << index;
+  });
+}
+
+bool FleetMemory::may_move_in_on(uint32_t index, const Sandbox& sandbox) const {
+  const Device& device = devices_[index];
   if (!device.healthy) return false;
   if (sandbox.counts.without_context &&
       device.occupants - device.without_context >= device.options.contexts) {
     return false;
   }
   // A second try waits for all that is leaving.
-  if (sandbox.move_failed && device.leaving > Bytes(0)) return false;
+  const bool is_cleared = sandbox.beside != 0 && (sandbox.cleared >> index & 1) != 0;
+  if (sandbox.move_failed && device.leaving > Bytes(0) && !is_cleared) return false;
   const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   if (sandbox.state == SandboxState::kBusy) {
     return device.resident + missing <= device.capacity();
@@ -71,7 +80,10 @@ void FleetMemory::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloa
   const bool was_in = sandbox.memory_state == MemoryState::kMovingIn;
   CHECK(was_in || sandbox.memory_state == MemoryState::kMovingOut, "a move ends once");
   changes_.note_function(sandbox.function);
-  if (!done) sandbox.move_failed = true;
+  if (!done) {
+    sandbox.move_failed = true;
+    sandbox.cleared = 0;
+  }
   if (was_in) {
     sandbox.memory_state = done ? MemoryState::kIn : MemoryState::kOut;
     if (done) sandbox.deep = false;

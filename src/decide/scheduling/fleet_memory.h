@@ -54,6 +54,9 @@ class FleetMemory {
   // Whether the memory of this one, which is out, finds room on all of its devices now. It may be
   // one that was given an invocation, or an idle one whose memory is fetched ahead.
   bool may_move_in(SandboxSlot slot) const;
+  // For one that waits after a move in that failed: looks which of its devices no memory is
+  // leaving. Its second try asks that of each device once, and not of all at the same time.
+  void note_cleared(SandboxSlot slot);
   // Whether this idle one, which stands still, may be moved out: its memory, or what that left.
   bool may_move_out(SandboxSlot slot, bool deep) const;
   void begin_move_in(SandboxSlot slot);
@@ -91,7 +94,7 @@ class FleetMemory {
   void archive_totals(StateArchive& archive);
 
  private:
-  bool may_move_in_on(const Device& device, const Sandbox& sandbox) const;
+  bool may_move_in_on(uint32_t index, const Sandbox& sandbox) const;
   Sandbox::Counts counts_of(const Sandbox& sandbox) const;
   void count(SandboxSlot slot, const Sandbox::Counts& counts);
 

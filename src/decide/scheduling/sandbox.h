@@ -81,6 +81,9 @@ struct alignas(64) Sandbox {
   // The other devices of one that is on several, as bits by their index: each has as much of its
   // memory as `device`, and whatever it holds of that it holds of them all.
   uint64_t beside = 0;
+  // Of its devices, where there are others: those that no memory was leaving at some time since its
+  // move in failed.
+  uint64_t cleared = 0;
 
   bool is_on(uint32_t index) const {
     return index == device || (index < kMostDevicesOfGangs && (beside >> index & 1) != 0);

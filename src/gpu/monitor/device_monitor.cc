@@ -50,7 +50,7 @@ struct DeviceMonitor::State {
   void arm(Duration delay, loop::EventLoop::Task task);
   void disarm();
   void tell_to_serve(SandboxId id, const ServedSandbox& sandbox);
-  void tell(const MemoryMessage& message, std::span<const int> fds);
+  bool tell(const MemoryMessage& message, std::span<const int> fds);
 
   loop::EventLoop& loop;
   LogSink& log;
@@ -174,7 +174,8 @@ void DeviceMonitor::State::tell_to_serve(SandboxId id, const ServedSandbox& sand
   message.kind = MemoryMessageKind::kServeOnDeviceToo;
   for (size_t i = 1; i < sandbox.devices.size(); ++i) {
     message.process = sandbox.devices[i];
-    tell(message, {});
+    // Without one of them the numbers of all behind it would be wrong.
+    if (!tell(message, {})) return;
   }
   message.kind = MemoryMessageKind::kServeSandbox;
   message.bytes = sandbox.most_leased.count;
@@ -184,10 +185,11 @@ void DeviceMonitor::State::tell_to_serve(SandboxId id, const ServedSandbox& sand
 }
 
 // A sandbox that it is not told of copies without turns and cannot lease: slower, but it works.
-void DeviceMonitor::State::tell(const MemoryMessage& message, std::span<const int> fds) {
-  if (process == nullptr) return;
+bool DeviceMonitor::State::tell(const MemoryMessage& message, std::span<const int> fds) {
+  if (process == nullptr) return false;
   const auto sent = send_packet(process->memory_socket(), protocol::bytes_of(message), fds);
   if (!sent.ok()) log.warning("device_process_not_told", {{"error", to_string(sent.error())}});
+  return sent.ok();
 }
 
 DeviceMonitor::DeviceMonitor(loop::EventLoop& loop, LogSink& log, DeviceMonitorOptions options,

@@ -14,6 +14,8 @@ namespace {
 
 using device_memory::HostPiece;
 
+// Of one lease: the kernel takes a quarter of a second for a GiB, and who asks waits so long.
+constexpr uint64_t kMostOfLease = uint64_t{16} << 30;
 constexpr unsigned kPortable = 1;        // CU_MEMHOSTREGISTER_PORTABLE
 constexpr int kMemoryTypeAttribute = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr Status kAlreadyRegistered = 712;
@@ -54,10 +56,12 @@ bool is_registered(const char* begin) {
 // Somewhat more than is missing where that is to be had, so that a program that grows and grows
 // does not end up with a lease for every little piece.
 void* HostMemory::get(uint64_t missing, DeviceLink& link, uint64_t* got) {
-  const uint64_t exact = rounded_up(missing, kMappingGranularity);
-  const uint64_t ample = rounded_up(arena_.bytes() / 8, kMappingGranularity);
+  uint64_t exact = rounded_up(missing, kMappingGranularity);
+  uint64_t ample = rounded_up(arena_.bytes() / 8, kMappingGranularity);
   *got = exact;
   if (!link.is_configured()) return map_own(exact);
+  if (exact > kMostOfLease) exact = kMostOfLease;
+  if (ample > kMostOfLease) ample = kMostOfLease;
   int descriptor = ample > exact ? link.lease(ample, got) : -1;
   if (descriptor < 0) descriptor = link.lease(exact, got);
   if (descriptor < 0) return nullptr;

@@ -22,24 +22,33 @@ void advise_all(Blocks& blocks, Device device) {
   }
 }
 
+// A device that is full would release other memory of this process, and say nothing: so look,
+// whichever way it comes in, and on all devices before anything comes in on the first.
+MemoryMoveStatus look_for_room(Blocks& blocks) {
+  if (may_oversubscribe()) return MemoryMoveStatus::kDone;
+  return for_each_device(blocks, [&](Device device) {
+    const ContextOf context(blocks, device);
+    if (!context.is_current()) return MemoryMoveStatus::kFailed;
+    return sum_of_used(blocks, device) > free_bytes_of_current_device()
+               ? MemoryMoveStatus::kNoDeviceMemory
+               : MemoryMoveStatus::kDone;
+  });
+}
+
 }  // namespace
 
-// A device that is full would release other memory of this process, and say nothing: so look,
-// whichever way it comes in.
 MemoryMoveStatus ManagedMoves::move(Blocks& blocks, LinkDirection direction) {
   const bool comes_in = direction == LinkDirection::kToDevice;
+  const Status room = comes_in ? look_for_room(blocks) : Status::kDone;
+  if (room != Status::kDone) return room;
   return for_each_device(blocks, [&](Device device) {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
-    const uint64_t bytes = sum_of_used(blocks, device);
-    if (comes_in && !may_oversubscribe() && bytes > free_bytes_of_current_device()) {
-      return Status::kNoDeviceMemory;
-    }
     if (comes_in && managed_way() != ManagedWay::kPrefetch) {
       advise_all(blocks, device);
       return Status::kDone;
     }
-    Copier copier(device, direction, bytes, link_, host_.arena());
+    Copier copier(device, direction, sum_of_used(blocks, device), link_, host_.arena());
     for (const Block& block : blocks) {
       if (block.owner.device != device) continue;
       if (copier.prefetch(block.base, block.used_bytes, comes_in ? device : kHost) != 0) break;

@@ -19,7 +19,7 @@ class ManagedMoves {
   ManagedMoves(const ManagedMoves&) = delete;
   ManagedMoves& operator=(const ManagedMoves&) = delete;
 
-  // kNoDeviceMemory if it comes in and the device has too little.
+  // kNoDeviceMemory if it comes in and one of its devices has too little: nothing has come in then.
   Status move(Blocks& blocks, protocol::LinkDirection direction);
 
  private:

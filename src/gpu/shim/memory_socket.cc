@@ -18,8 +18,9 @@ namespace {
 
 using protocol::MemoryMessage;
 
-// The open sockets of this process, for a child to close. A process has two.
-constexpr int kMostSockets = 4;
+// The open sockets of this process, for a child to close. A process has one to the worker, its copy
+// to send on, one to lambent-device, and one for the turns on the link of each further device.
+constexpr int kMostSockets = 3 + protocol::kMostDevicesOfSandbox;
 MemorySocket* open_sockets[kMostSockets];
 bool is_fork_watched = false;
 // Forks, so that a socket which a child may have got before it was among the open ones is not used.

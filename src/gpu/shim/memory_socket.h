@@ -1,4 +1,4 @@
-// MemorySocket: one of the two connections on which a process is told to move its device memory
+// MemorySocket: one of the connections on which a process is told to move its device memory
 // (core/protocol/memory_message.h). Used by one thread at a time.
 #pragma once
 

@@ -588,6 +588,52 @@ TEST_F(MovesOfTwoDevices, BringInNeitherHalfWhereOneFindsNoRoom) {
   }
 }
 
+// A child that kept one would keep it open for lambent-device when the parent is gone.
+TEST_F(MovesOfTwoDevices, LeaveNoneOfTheirConnectionsToAChild) {
+  environment_["LAMBENT_SHIM_GPUS"] = "4";
+  for (const char* name : {"ledger.2", "ledger.3"}) {
+    ASSERT_TRUE(ledger::create_ledger(folder_ / name, Bytes::mib(2000)).ok());
+  }
+  const auto device = this->device({.grants_turns = false});  // all wait for their first
+  const auto tenant = filled();
+  for (const char* number : {"2", "3"}) {
+    EXPECT_EQ(tenant->ask(std::string("device ") + number, "on_device"), number);
+    tenant->ask("fill", "filled");
+  }
+  tenant->worker().command(MemoryMessageKind::kMoveOut);
+  ASSERT_TRUE(comes_true([&] { return device->connections() == 4; }));
+  EXPECT_EQ(tenant->ask("leave_a_child", "left"), "1");
+  kill(tenant->program().process(), SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return device->connections() == 0; }));
+}
+
+TEST_F(MovesOfTwoDevices, PrefetchNeitherHalfWhereOneFindsNoRoom) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  const auto tenant = filled();
+  for (const int full : {1, 0}) {
+    SCOPED_TRACE(full);
+    EXPECT_EQ(tenant->worker().move_out().status, 0u);
+    std::map<std::string, std::string> plain = environment_;
+    plain.erase("LD_PRELOAD");
+    Running other({kMovingProbe}, plain);
+    other.tell("device " + std::to_string(full));
+    ASSERT_TRUE(other.wait_for("on_device"));
+    other.tell("take_all_but 80");
+    ASSERT_TRUE(other.wait_for("took"));
+    const long long first = free_mib(0);
+    const long long second = free_mib(1);
+    EXPECT_EQ(tenant->worker().move_in().status,
+              static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+    EXPECT_EQ(free_mib(0), first);
+    EXPECT_EQ(free_mib(1), second);
+    other.tell("give_back");
+    ASSERT_TRUE(other.wait_for("gave"));
+    other.finish();
+    EXPECT_EQ(tenant->worker().move_in().status, 0u);
+    expect_whole(*tenant);
+  }
+}
+
 TEST_F(MovesOfTwoDevices, TakeOutNeitherHalfWithoutHostMemoryForBoth) {
   const auto device = this->device({.budget = 150 * kMiB});
   const auto tenant = filled();

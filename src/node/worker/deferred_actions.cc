@@ -45,6 +45,16 @@ bool DeferredActions::defer(SandboxId sandbox, std::vector<DeviceId> devices,
   return true;
 }
 
+bool DeferredActions::defer_move(const dispatch::MoveMemoryIn& action) {
+  const scheduling::Fleet& fleet = dispatcher_.fleet();
+  const auto slot = fleet.find(action.sandbox);
+  if (!slot) return false;
+  std::vector<DeviceId> devices;
+  fleet.sandbox(*slot).for_each_device(
+      [&](uint32_t index) { devices.push_back(fleet.devices()[index].options.id); });
+  return defer(action.sandbox, std::move(devices), action);
+}
+
 std::optional<dispatch::Action> DeferredActions::take(SandboxId sandbox) {
   const auto found = std::ranges::find(deferred_, sandbox, &Deferred::sandbox);
   if (found == deferred_.end()) return std::nullopt;

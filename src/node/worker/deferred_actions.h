@@ -30,6 +30,8 @@ class DeferredActions {
   // Whether a start of a sandbox, or a move of its memory into its devices, has to wait for objects
   // on any of them; then it is performed when all have given way.
   bool defer(SandboxId sandbox, std::vector<DeviceId> devices, const dispatch::Action& action);
+  // The same for a move of memory into all devices that the sandbox is on.
+  bool defer_move(const dispatch::MoveMemoryIn& action);
   // Takes back what is deferred for this sandbox.
   std::optional<dispatch::Action> take(SandboxId sandbox);
 

@@ -258,11 +258,7 @@ void DispatchDriver::perform(const dispatch::WakeAt& action) {
 }
 
 void DispatchDriver::perform(const dispatch::MoveMemoryIn& action) {
-  const scheduling::Fleet& fleet = dispatcher_.fleet();
-  if (const auto slot = fleet.find(action.sandbox)) {
-    const DeviceId device = fleet.devices()[fleet.sandbox(*slot).device].options.id;
-    if (deferred_.defer(action.sandbox, {device}, action)) return;
-  }
+  if (deferred_.defer_move(action)) return;
   uses_.backends.of(action.sandbox).move_memory_in(action.sandbox);
 }
 

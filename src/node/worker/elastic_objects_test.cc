@@ -162,6 +162,46 @@ TEST_F(ElasticObjectsTest, AStartOnSeveralDevicesWaitsUntilAllHaveGivenWay) {
   EXPECT_FALSE(deferred.defer(start.sandbox, {DeviceId(1), DeviceId(2)}, start));
 }
 
+TEST_F(ElasticObjectsTest, AMoveOntoSeveralDevicesWaitsUntilAllHaveGivenWay) {
+  dispatch::DispatchOptions options;
+  for (const uint32_t id : {1u, 2u}) {
+    options.fleet.devices.push_back({.id = DeviceId(id), .memory = Bytes::gib(1)});
+  }
+  dispatch::Dispatcher dispatcher(options, std::move(*scheduling::make_policy("density", {})));
+  std::vector<dispatch::Action> actions;
+  const dispatch::FunctionProfile profile{
+      .id = FunctionId(5), .tenant = TenantId(1), .device_memory = Bytes::mib(512), .gpu_count = 2};
+  dispatcher.handle(dispatch::FunctionRegistered{profile}, clock.now(), actions);
+  dispatcher.handle(dispatch::InvocationSubmitted{InvocationId(9, 99), FunctionId(5)}, clock.now(),
+                    actions);
+  const auto start = std::ranges::find_if(actions, [](const dispatch::Action& action) {
+    return std::holds_alternative<dispatch::StartSandbox>(action);
+  });
+  ASSERT_NE(start, actions.end());
+  const dispatch::MoveMemoryIn move{std::get<dispatch::StartSandbox>(*start).sandbox};
+  size_t moved = 0;
+  DeferredActions deferred(loop, dispatcher, *host, [&](const dispatch::Action&) { ++moved; });
+  have_rooms();
+  make();
+  look(500, 500);
+  EXPECT_FALSE(deferred.defer_move(move));
+  for (const uint64_t full : {1, 2}) {
+    SCOPED_TRACE(full);
+    look(full == 1 ? 1000 : 500, full == 2 ? 1000 : 500);
+    ASSERT_EQ(host->objects().evicts(DeviceId(1)), full == 1);
+    ASSERT_EQ(host->objects().evicts(DeviceId(2)), full == 2);
+    ASSERT_TRUE(deferred.defer_move(move));
+    FakeExecutor& executor = full == 1 ? *one : *other;
+    for (int answer = 0; answer < 2; ++answer) {
+      EXPECT_EQ(moved, full - 1);
+      say(executor, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
+    }
+    clock.advance(milliseconds(10));
+    turn();
+    EXPECT_EQ(moved, full);
+  }
+}
+
 TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
   have_rooms();
   make();

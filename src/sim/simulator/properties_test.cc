@@ -169,7 +169,8 @@ TEST(Gangs, ExceedNoLimitOfAnyOfTheirDevicesAndStarveNobody) {
         EXPECT_EQ(succeeded, world.arrivals.size());
       }
       for (const scheduling::Device& device : dispatcher.fleet().devices()) {
-        EXPECT_EQ(device.promised + device.leaving, Bytes(0));
+        // A move out, or a stop, may be under way at the end.
+        EXPECT_EQ(device.promised, Bytes(0));
       }
       if (HasFailure()) return;
     }

@@ -317,7 +317,8 @@ void Simulation::begin_move(RunSlot slot, dispatch::MoveDirection direction, Byt
   if (!in && !run.was_out) {
     longer = from_seconds(static_cast<double>(run.carried.count) /
                           static_cast<double>(Bytes::gib(1).count) *
-                          options_.device.first_out_seconds_per_gib);
+                          options_.device.first_out_seconds_per_gib) *
+             run.devices();
   }
   run.was_out |= !in;
   // On the links of all its devices at once.

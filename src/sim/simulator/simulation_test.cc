@@ -103,6 +103,20 @@ std::vector<Duration> memory_times(const SimulationOptions& options,
   return times;
 }
 
+TEST(Simulation, TheFirstMoveOffSeveralDevicesMakesMemoryForAllOfThemInTurn) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.dispatch.fleet.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16)});
+  options.functions[0].profile.gpu_count = 2;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.link_out_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.first_out_seconds_per_gib = 4;
+  // Out from 3 s to 12 s: two GiB are leased one after the other, then both links copy at once.
+  EXPECT_EQ(
+      memory_times(options, {{Instant(), FunctionId{1}}, {Instant(seconds(4)), FunctionId{1}}}),
+      (std::vector<Duration>{Duration(0), seconds(9)}));
+}
+
 TEST(Simulation, MemoryThatMovesTheSameWaySharesTheLink) {
   SimulationOptions options = one_function();
   options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;

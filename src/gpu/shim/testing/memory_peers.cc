@@ -199,6 +199,7 @@ void DeviceSide::serve() {
       std::erase_if(connections_, [&](const OwnedFd& fd) { return fd.get() == waiting[i].fd; });
     }
     if (waiting[1].revents != 0) connections_.push_back(listener_.accept());
+    connected_ = static_cast<int>(connections_.size());
   }
 }
 

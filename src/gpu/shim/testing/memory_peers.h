@@ -118,6 +118,7 @@ class DeviceSide {
     return offloaded_bytes_;
   }
   int leases() const { return leases_; }
+  int connections() const { return connected_; }
   int turns() const { return turns_; }
   // Turns that were granted and not given back.
   int turns_out() const { return turns_out_; }
@@ -148,6 +149,7 @@ class DeviceSide {
   std::atomic<uint64_t> bytes_[2] = {};
   std::atomic<uint64_t> bytes_on_link_[protocol::kMostDevicesOfSandbox] = {};
   std::atomic<int> leases_ = 0;
+  std::atomic<int> connected_ = 0;
   std::atomic<int> turns_ = 0;
   std::atomic<int> turns_out_ = 0;
   std::thread thread_;
