@@ -51,6 +51,16 @@ unsupported structure '__shfl_sync(~0u, int4{}, 0);' "warp operations take value
 unsupported half_maximum 'atomicMax((float*)p, 1.0f);' "atomicMax is for integers"
 unsupported texture '*p = texCubemapGrad<int>(0, 0, 0, 0, 0, 0);' "texCubemapGrad is not supported in host kernels"
 
+# Programs whose kernels launch kernels have a version of the ABI that older drivers refuse.
+abi_version() {  # BODY: of a kernel's module
+  printf '__global__ void c() {}\n__global__ void p() { %s }\nint main() { p<<<1, 1>>>(); c<<<1, 1>>>(); }\n' "$1" >launches.cu
+  "$program" host launches.cu -o launches.so >&2
+  python3 -B -c 'import ctypes; print(ctypes.c_uint16.in_dll(ctypes.CDLL("./launches.so"), "emulated_kernel__Z1pv").value)'
+  rm launches.so
+}
+[ "$(abi_version '')" = 2 ] || fail "a plain kernel is not of the first version"
+[ "$(abi_version 'c<<<1, 1>>>();')" = 3 ] || fail "older drivers would take a kernel that launches"
+
 # Device code, where there is a toolkit.
 if [ -e b/compute_80.ptx ]; then
   for source in "$kernels"/*.cu "$kernels"/testing/{warps,groups,numbers}.cu; do

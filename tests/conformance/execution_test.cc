@@ -98,6 +98,33 @@ TEST_F(Cooperation, AFaultFreesThoseWhoWait) {
   EXPECT_EQ(cu.ctx_synchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+CUcontext g_context;
+
+int clear_from_kernel(void* word) {
+  driver().ctx_set_current(g_context);
+  return driver().memset_d32_async(reinterpret_cast<CUdeviceptr>(word) + 4, 1, 1, nullptr);
+}
+
+TEST_F(Cooperation, WhatAKernelCallsOfTheDriverIsRefused) {
+  BODIES_ONLY();
+  EMULATOR_ONLY("the kernel is a host module");
+  CUmodule by_hand;
+  CUfunction call;
+  OK(cu.module_load(&by_hand, outdated_module().c_str()));
+  OK(cu.module_get_function(&call, by_hand, "call"));
+  CUdeviceptr word = allocate(8);
+  OK(cu.memset_d32(word, 0, 2));
+  OK(cu.ctx_get_current(&g_context));
+  auto* function = clear_from_kernel;
+  void* parameters[] = {&function, &word};
+  // More blocks than a stream has room for work: they would wait for themselves.
+  OK(cu.launch_kernel(call, 2000, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  uint32_t words[2];
+  OK(cu.memcpy_d_to_h(words, word, sizeof words));
+  EXPECT_EQ(words[0], static_cast<uint32_t>(CUDA_ERROR_NOT_PERMITTED));
+  EXPECT_EQ(words[1], 0u);
+}
+
 TEST_F(StreamMemory, AStreamWaitsForAWord) {
   CUstream waits, writes;
   CUdeviceptr word = allocate(16);

@@ -3,7 +3,7 @@
 #include "gpu/cuda_abi/emulated_kernel.h"
 
 extern "C" __attribute__((visibility("default")))
-const emulated_kernel emulated_kernel_outdated{EMULATED_KERNEL_ABI_VERSION + 1,
+const emulated_kernel emulated_kernel_outdated{EMULATED_KERNEL_ABI_LAUNCHES + 1,
                                                0,
                                                0,
                                                nullptr,
@@ -34,6 +34,13 @@ void break_block(const emulated_launch* launch, emulated_dim3 block, void**) {
   launch->wait_for_grid(launch->grid_barrier);
 }
 
+// Calls the host's function that it is given, as code of a kernel does that calls the driver.
+void call_block(const emulated_launch*, emulated_dim3, void** parameters) {
+  const auto function = *static_cast<int (**)(void*)>(parameters[0]);
+  int* result = *static_cast<int**>(parameters[1]);
+  __atomic_store_n(result, function(result), __ATOMIC_RELAXED);
+}
+
 const uint32_t kTwoPointers[] = {8, 8};
 
 }  // namespace
@@ -52,3 +59,14 @@ const emulated_kernel emulated_kernel_meet{EMULATED_KERNEL_ABI_VERSION,
 extern "C" __attribute__((visibility("default")))
 const emulated_kernel emulated_kernel_break_meeting{
     EMULATED_KERNEL_ABI_VERSION, 0, 0, nullptr, nullptr, 0, 1024, 16, break_block, nullptr};
+extern "C" __attribute__((visibility("default")))
+const emulated_kernel emulated_kernel_call{EMULATED_KERNEL_ABI_LAUNCHES,
+                                           0,
+                                           2,
+                                           kTwoPointers,
+                                           kTwoPointers,
+                                           0,
+                                           1024,
+                                           16,
+                                           call_block,
+                                           nullptr};

@@ -49,6 +49,33 @@ __global__ void in_order(int* order) {
   first<<<1, 2, 0, cudaStreamFireAndForget>>>(order);
 }
 
+// Copies and fills are made in the order of the launches.
+__global__ void with_copies(int* sums) {
+  leaf<<<1, 4>>>(sums, 0, 1);
+  cudaMemcpyAsync(sums + 1, sums, sizeof(int), cudaMemcpyDeviceToDevice, 0);
+  leaf<<<1, 2>>>(sums, 0, 1);
+  cudaMemsetAsync(sums + 2, 0, sizeof(int), 0);
+  leaf<<<1, 3>>>(sums, 2, 1);
+  cudaMemset2DAsync(sums + 3, 2 * sizeof(int), 0, sizeof(int), 2, 0);
+  cudaMemcpy2DAsync(sums + 7, sizeof(int), sums + 3, 2 * sizeof(int), sizeof(int), 2,
+                    cudaMemcpyDeviceToDevice, 0);
+  int* memory = nullptr;
+  if (cudaMalloc(&memory, sizeof(int)) != cudaSuccess) return;
+  *memory = 9;
+  sums[9] = *memory;
+  cudaFree(memory);
+}
+
+// A refused launch is known to the thread that made it, and forgotten behind the grid.
+__global__ void refused(int* counts, int size) {
+  if (threadIdx.x == 7) leaf<<<1, size>>>(counts, 3, 1);
+  __syncthreads();
+  if (cudaPeekAtLastError() != cudaSuccess) atomicAdd(counts, 1);
+  if (cudaGetLastError() != cudaSuccess) atomicAdd(counts + 1, 1);
+  if (cudaGetLastError() != cudaSuccess) atomicAdd(counts + 2, 1);
+  if (threadIdx.x == 3) leaf<<<1, size>>>(counts, 3, 1);
+}
+
 int main() {
   constexpr int kCount = 128, kSums = 32;
   int* sums = nullptr;
@@ -77,6 +104,18 @@ int main() {
   in_order<<<8, 4>>>(sums + 30);
   OK(cudaDeviceSynchronize());
   EXPECT(sums[31] == 64);
+
+  for (int i = 0; i < 10; i++) sums[i] = 7;
+  with_copies<<<1, 1>>>(sums);
+  OK(cudaDeviceSynchronize());
+  const int copied[] = {13, 11, 3, 0, 7, 0, 7, 0, 0, 9};
+  for (int i = 0; i < 10; i++) EXPECT(sums[i] == copied[i]);
+
+  for (int i = 0; i < 4; i++) sums[i] = 0;
+  refused<<<1, 64>>>(sums, 4096);
+  refused<<<2, 64>>>(sums, 1);
+  OK(cudaDeviceSynchronize());
+  EXPECT(sums[0] == 1 && sums[1] == 1 && sums[2] == 0 && sums[3] == 4);
   OK(cudaFree(sums));
   OK(cudaFree(values));
   std::puts("ok");

@@ -53,6 +53,20 @@ __global__ void scans(const int* in, int* out) {
   out[lane] = sums[at];
 }
 
+// Plain stores between volatile loads: all lanes have loaded before one stores, and the other way.
+__global__ void turns(int* out) {
+  __shared__ int plain[32];
+  volatile int* seen = plain;
+  const unsigned lane = threadIdx.x;
+  const int before = seen[lane];
+  plain[lane] = lane;
+  __threadfence_block();
+  const int next = seen[(lane + 1) % 32];
+  plain[lane] = next + 1;
+  __threadfence_block();
+  out[lane] = seen[(lane + 2) % 32] + 0 * before;
+}
+
 int main() {
   constexpr int kBlocks = 5;
   unsigned state = 3;
@@ -90,6 +104,10 @@ int main() {
   LAUNCHED();
   const auto parts = download(out, kBlocks * 4);
   for (int i = 0; i < kBlocks * 4; ++i) EXPECT(parts[i] == sum_of(i * 64, 64));
+  turns<<<1, 32>>>(out);
+  LAUNCHED();
+  const auto turned = download(out, 32);
+  for (int i = 0; i < 32; ++i) EXPECT(turned[i] == (i + 3) % 32 + 1);
   OK(cudaFree(in));
   OK(cudaFree(out));
   OK(cudaFree(from));

@@ -7,12 +7,20 @@
 #include "core/base/mutex.h"
 #include "emulator/emulated_cuda/child_launches.h"
 #include "emulator/emulated_cuda/kernel_guard.h"
+#include "emulator/emulated_cuda/process.h"
 
 namespace lambent::emulated_cuda {
 
 namespace {
 constexpr unsigned kMaxThreads = 4;
 constexpr uint64_t kBlocksPerTurn = 8;
+
+// Once for each thread that runs blocks. What it runs may not call the driver, which would wait for
+// the kernel that waits for it.
+void prepare_thread() {
+  prepare_thread_for_kernels();
+  in_host_call() = true;
+}
 
 emulated_dim3 block_index(const emulated_launch& launch, uint64_t i) {
   return {static_cast<uint32_t>(i % launch.grid.x),
@@ -176,7 +184,7 @@ CUresult BlockPool::run_cooperative_grid(const emulated_kernel& kernel,
   job->blocks = blocks_of(launch);
   for (uint64_t i = 0; i < job->blocks; i++) {
     cooperative_threads_.run([job, &barrier, i] {
-      thread_local bool prepared = (prepare_thread_for_kernels(), true);
+      thread_local bool prepared = (prepare_thread(), true);
       (void)prepared;
       struct Block {
         const Job* job;
@@ -208,7 +216,7 @@ void BlockPool::start_threads() {
 }
 
 void BlockPool::work() {
-  prepare_thread_for_kernels();
+  prepare_thread();
   for (;;) {
     std::shared_ptr<Job> job;
     {

@@ -1,19 +1,27 @@
 #include "emulator/emulated_cuda/child_launches.h"
 
+#include <atomic>
 #include <iterator>
 #include <utility>
+
+#include "emulator/emulated_cuda/occupancy.h"
 
 namespace lambent::emulated_cuda {
 
 namespace {
 
-constexpr uint64_t kMostThreadsOfBlock = 1024;
 constexpr uint32_t kMostSharedBytes = 48 * 1024;  // of one launch, unless the host allows more
+
+// Of all that one launch of the host brings about.
+struct Family {
+  const RunGrid& run;
+  std::atomic<size_t> waiting{0};
+};
 
 // What the blocks of one grid launch.
 class Children {
  public:
-  explicit Children(unsigned nesting) : nesting_(nesting) {}
+  Children(unsigned nesting, Family& family) : nesting_(nesting), family_(family) {}
 
   void attach(emulated_launch* parent) {
     parent->launch_child = launch;
@@ -34,42 +42,43 @@ class Children {
 
   CUresult add(const emulated_kernel& kernel, const emulated_launch& shape, void** parameters,
                bool is_tail) {
-    const emulated_dim3 &grid = shape.grid, &block = shape.block;
-    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (uint64_t{block.x} * block.y * block.z > kMostThreadsOfBlock) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (CUresult result = check_shape(kernel, shape)) return result;
     if (shape.dynamic_shared_bytes > kMostSharedBytes) return CUDA_ERROR_INVALID_VALUE;
     if (!is_tail && nesting_ >= kMostNesting) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    ChildLaunch child{&kernel, {grid, block, shape.dynamic_shared_bytes}, nullptr};
+    ChildLaunch child{&kernel, {shape.grid, shape.block, shape.dynamic_shared_bytes}, nullptr};
+    if (family_.waiting.fetch_add(1) >= kMostWaiting) {
+      family_.waiting.fetch_sub(1);
+      return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    }
     if (CUresult result = copy_parameters(kernel, parameters, nullptr, &child.parameters)) {
+      family_.waiting.fetch_sub(1);
       return result;
     }
     const MutexLock lock(mutex_);
-    if (others_.size() + tails_.size() >= kMostChildren) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     (is_tail ? tails_ : others_).push_back(std::move(child));
     return CUDA_SUCCESS;
   }
 
   const unsigned nesting_;
+  Family& family_;
   Mutex mutex_;
   std::deque<ChildLaunch> others_ GUARDED_BY(mutex_);
   std::deque<ChildLaunch> tails_ GUARDED_BY(mutex_);
 };
 
-CUresult run_family(const ChildLaunch& child, unsigned nesting, const RunGrid& run);
+CUresult run_tails(std::deque<ChildLaunch> grids, unsigned nesting, Family& family);
 
 // A grid and what it launched, but for its tails, which are put before `next`.
 CUresult run_one(const emulated_kernel& kernel, emulated_launch launch, void** parameters,
-                 unsigned nesting, const RunGrid& run_first, const RunGrid& run,
+                 unsigned nesting, const RunGrid& run, Family& family,
                  std::deque<ChildLaunch>* next) {
-  Children children(nesting);
+  Children children(nesting, family);
   children.attach(&launch);
-  if (CUresult result = run_first(kernel, launch, parameters)) return result;
-  for (const ChildLaunch& child : children.take(false)) {
-    if (CUresult result = run_family(child, nesting + 1, run)) return result;
+  if (CUresult result = run(kernel, launch, parameters)) return result;
+  for (std::deque<ChildLaunch> others = children.take(false); !others.empty();) {
+    const ChildLaunch child = std::move(others.front());
+    others.pop_front();
+    if (CUresult result = run_tails({child}, nesting + 1, family)) return result;
   }
   std::deque<ChildLaunch> tails = children.take(true);
   next->insert(next->begin(), std::make_move_iterator(tails.begin()),
@@ -77,32 +86,30 @@ CUresult run_one(const emulated_kernel& kernel, emulated_launch launch, void** p
   return CUDA_SUCCESS;
 }
 
-CUresult run_tails(std::deque<ChildLaunch> grids, unsigned nesting, const RunGrid& run) {
+CUresult run_tails(std::deque<ChildLaunch> grids, unsigned nesting, Family& family) {
   while (!grids.empty()) {
     const ChildLaunch grid = std::move(grids.front());
     grids.pop_front();
+    family.waiting.fetch_sub(1);
     void** parameters = const_cast<void**>(grid.parameters->pointers.data());
     if (CUresult result =
-            run_one(*grid.kernel, grid.shape, parameters, nesting, run, run, &grids)) {
+            run_one(*grid.kernel, grid.shape, parameters, nesting, family.run, family, &grids)) {
       return result;
     }
   }
   return CUDA_SUCCESS;
 }
 
-CUresult run_family(const ChildLaunch& child, unsigned nesting, const RunGrid& run) {
-  return run_tails({child}, nesting, run);
-}
-
 }  // namespace
 
 CUresult run_with_children(const emulated_kernel& kernel, const emulated_launch& launch,
                            void** parameters, const RunGrid& run_first, const RunGrid& run) {
+  Family family{run};
   std::deque<ChildLaunch> tails;
-  if (CUresult result = run_one(kernel, launch, parameters, 0, run_first, run, &tails)) {
+  if (CUresult result = run_one(kernel, launch, parameters, 0, run_first, family, &tails)) {
     return result;
   }
-  return run_tails(std::move(tails), 0, run);
+  return run_tails(std::move(tails), 0, family);
 }
 
 }  // namespace lambent::emulated_cuda

@@ -13,8 +13,9 @@ namespace lambent::emulated_cuda {
 
 // As on a GPU: kernels launched by kernels, counted from the one that the host launched.
 constexpr unsigned kMostNesting = 24;
-// Of one grid: what they take is memory of the host.
-constexpr size_t kMostChildren = 1 << 18;
+// That wait at a time behind one launch of the host: what they take is its memory. A GPU has room
+// for 2,048, but runs them while more are launched.
+constexpr size_t kMostWaiting = 1 << 16;
 
 // A grid as a kernel launched it, with its own copy of the parameters.
 struct ChildLaunch {

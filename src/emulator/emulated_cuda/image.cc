@@ -220,7 +220,8 @@ const emulated_kernel* HostModule::kernel(const char* name, bool* bad) const {
   const auto* found = static_cast<const emulated_kernel*>(dlsym(handle_, symbol.c_str()));
   *bad = false;
   if (!found) return nullptr;
-  *bad = !inside(found, sizeof *found) || found->abi_version != EMULATED_KERNEL_ABI_VERSION ||
+  *bad = !inside(found, sizeof *found) || found->abi_version < EMULATED_KERNEL_ABI_VERSION ||
+         found->abi_version > EMULATED_KERNEL_ABI_LAUNCHES ||
          found->parameter_count > kMostParameters ||
          !inside(found->parameter_sizes, found->parameter_count * sizeof(uint32_t)) ||
          !inside(found->parameter_alignments, found->parameter_count * sizeof(uint32_t)) ||

@@ -1,7 +1,6 @@
 #include "emulator/emulated_cuda/kernel_launch.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "emulator/emulated_cuda/occupancy.h"
 #include "emulator/emulated_cuda/process.h"
@@ -13,11 +12,6 @@ namespace {
 constexpr int64_t kLongestSleep_ns = 20'000'000;  // between looks at who else is still alive
 constexpr int64_t kShortestSleep_ns = 20'000;
 constexpr int64_t kFullTableSleep_ns = 1'000'000;
-
-size_t align_up(size_t value, size_t alignment) {
-  alignment = std::max<size_t>(1, alignment);
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 KernelDemand demand_of(Process& process, const Context& context, const KernelLaunch& whole,
                        void** parameters, int64_t begin_ns) {
@@ -100,63 +94,16 @@ int64_t leave_model(Process& process, const Context& context, uint64_t ticket) {
 
 }  // namespace
 
-CUresult copy_parameters(const emulated_kernel& kernel, void** given, void** extra,
-                         std::shared_ptr<const Parameters>* out) {
-  auto parameters = std::make_shared<Parameters>();
-  std::vector<size_t> offsets;
-  size_t total = 0;
-  for (uint32_t i = 0; i < kernel.parameter_count; i++) {
-    total = align_up(total, kernel.parameter_alignments[i]);
-    offsets.push_back(total);
-    total += kernel.parameter_sizes[i];
-  }
-  parameters->bytes.resize(total + 16);
-  // Values keep their alignment only if the block of bytes begins aligned.
-  auto base = reinterpret_cast<uintptr_t>(parameters->bytes.data());
-  unsigned char* first = parameters->bytes.data() + (align_up(base, 16) - base);
-
-  const unsigned char* packed = nullptr;
-  size_t packed_bytes = 0;
-  for (void** item = extra; item && *item != CU_LAUNCH_PARAM_END; item += 2) {
-    if (*item == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      packed = static_cast<const unsigned char*>(item[1]);
-    } else if (*item == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      packed_bytes = *static_cast<const size_t*>(item[1]);
-    } else {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  if (given && packed) return CUDA_ERROR_INVALID_VALUE;
-  if (total > 0 && !given && (!packed || packed_bytes < total)) return CUDA_ERROR_INVALID_VALUE;
-  for (uint32_t i = 0; i < kernel.parameter_count; i++) {
-    const void* from = given ? given[i] : packed + offsets[i];
-    if (!from) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(first + offsets[i], from, kernel.parameter_sizes[i]);
-    parameters->pointers.push_back(first + offsets[i]);
-  }
-  parameters->pointers.push_back(nullptr);
-  *out = std::move(parameters);
-  return CUDA_SUCCESS;
-}
-
 CUresult check_launch(const Process& process, const Context& context, const Function& function,
                       const emulated_launch& launch) {
   const DeviceSpec& spec = process.spec(context.device);
-  const emulated_dim3 &grid = launch.grid, &block = launch.block;
-  if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535) return CUDA_ERROR_INVALID_VALUE;
-  if (block.x > 1024 || block.y > 1024 || block.z > 64) return CUDA_ERROR_INVALID_VALUE;
-  uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  if (threads > static_cast<uint64_t>(most_threads_per_block(*function.kernel))) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (CUresult result = check_shape(*function.kernel, launch)) return result;
+  const emulated_dim3& block = launch.block;
+  const auto threads = static_cast<int>(block.x * block.y * block.z);
   if (launch.dynamic_shared_bytes > static_cast<uint32_t>(function.max_dynamic_shared_bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (resident_blocks(spec, *function.kernel, static_cast<int>(threads),
-                      launch.dynamic_shared_bytes) == 0) {
+  if (resident_blocks(spec, *function.kernel, threads, launch.dynamic_shared_bytes) == 0) {
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   }
   return CUDA_SUCCESS;

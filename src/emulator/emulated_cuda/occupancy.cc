@@ -29,4 +29,16 @@ int most_threads_per_block(const emulated_kernel& kernel) {
                 : kMostThreadsPerBlock;
 }
 
+CUresult check_shape(const emulated_kernel& kernel, const emulated_launch& launch) {
+  const emulated_dim3 &grid = launch.grid, &block = launch.block;
+  if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535) return CUDA_ERROR_INVALID_VALUE;
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const bool fits = threads <= static_cast<uint64_t>(most_threads_per_block(kernel));
+  return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace lambent::emulated_cuda

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "emulator/emulated_node/machine.h"
+#include "gpu/cuda_abi/driver_types.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
 
 namespace lambent::emulated_cuda {
@@ -17,5 +18,8 @@ int resident_blocks(const emulated_node::DeviceSpec& spec, const emulated_kernel
 
 // The most threads that a block of this kernel may have.
 int most_threads_per_block(const emulated_kernel& kernel);
+
+// Whether any device can run a grid of this shape of the kernel.
+CUresult check_shape(const emulated_kernel& kernel, const emulated_launch& shape);
 
 }  // namespace lambent::emulated_cuda

@@ -251,8 +251,8 @@ class Process {
   std::atomic<uint64_t> next_id{1};
 };
 
-// Whether the calling thread is in a call of the program's that a stream made: from there the
-// driver may not be called.
+// Whether the calling thread is in a call of the program's that a stream made, or runs blocks of
+// kernels: from there the driver may not be called.
 bool& in_host_call();
 
 // The context that is current to the calling thread.

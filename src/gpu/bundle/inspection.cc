@@ -27,7 +27,8 @@ Result<std::vector<Kernel>> inspect_host_module(const std::string& path) {
   for (const auto& name : names) {
     const std::string symbol = EMULATED_KERNEL_SYMBOL_PREFIX + name;
     const auto* found = static_cast<const emulated_kernel*>(dlsym(library, symbol.c_str()));
-    if (found == nullptr || found->abi_version != EMULATED_KERNEL_ABI_VERSION) {
+    if (found == nullptr || found->abi_version < EMULATED_KERNEL_ABI_VERSION ||
+        found->abi_version > EMULATED_KERNEL_ABI_LAUNCHES) {
       return Error{ErrorCode::kInvalidArgument, "kernel '" + name + "' has a foreign ABI version"};
     }
     const auto* expression =

@@ -40,16 +40,18 @@ class LocalHeaders {
       return copy(quoted ? whole.parent_path() : fs::path(), std::string(name), events);
     };
     ++depth_;
-    std::string result = rewrite_program(text, copy_of, headers_, &events);
+    DeviceWords words;
+    std::string result = rewrite_program(text, copy_of, headers_, &events, &words);
     --depth_;
     if (failure_.has_value()) return *failure_;
-    has_volatile_ = has_volatile_ || result.find(kVolatileOfDevice) != std::string::npos;
+    words_.has_volatile = words_.has_volatile || words.has_volatile;
+    words_.launches = words_.launches || words.launches;
     macros_[file.string()] = {std::move(events), text.find("pragma once") != std::string::npos ||
                                                      text.find("ifndef") != std::string::npos};
     return "#line 1 \"" + escaped(whole.string()) + "\"\n" + result + "\n";
   }
   const std::map<std::string, MacrosOfFile>& macros() const { return macros_; }
-  bool has_volatile() const { return has_volatile_; }
+  const DeviceWords& words() const { return words_; }
 
  private:
   std::string copy(const fs::path& beside, const std::string& name,
@@ -87,7 +89,7 @@ class LocalHeaders {
   std::map<fs::path, std::string> copies_;
   std::map<std::string, MacrosOfFile> macros_;
   std::optional<Error> failure_;
-  bool has_volatile_ = false;
+  DeviceWords words_;
   int depth_ = 0;
 };
 
@@ -103,7 +105,7 @@ Result<ProgramSource> read_program(const std::vector<std::string>& files,
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(texts.emplace_back(), local.rewritten(file));
   }
-  source.has_volatile = local.has_volatile();
+  source.words = local.words();
   ASSIGN_OR_RETURN(const auto own, macros_of_each(files, local.macros()));
   for (size_t i = 0; i < files.size(); ++i) {
     for (const auto& name : own[i]) source.text += "#pragma push_macro(\"" + name + "\")\n";

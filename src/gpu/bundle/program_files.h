@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "gpu/bundle/program_source.h"
 
 namespace lambent::bundle {
 
 struct ProgramSource {
   std::string text;                  // includes the rewritten copies of local headers
   std::vector<std::string> headers;  // of #include <...>, in the order of their first use
-  bool has_volatile = false;         // in code of the device
+  DeviceWords words;                 // of all of it
 };
 
 // Reads a program's files one after the other, and the headers that they include from beside them

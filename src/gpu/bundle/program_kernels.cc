@@ -206,8 +206,9 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
 // The program, followed by the registration of each kernel under its symbol.
 std::string registering_source(const Program& program, const ProgramSource& source,
                                const std::vector<std::string>& kernels, int architecture) {
-  std::string text = prelude(program, source) + architecture_macro(architecture) +
-                     "#define LAMBENT_INSTANTIATION(...)\n" + source.text + "\n";
+  std::string text = source.words.launches ? "#define LAMBENT_KERNELS_LAUNCH 1\n" : "";
+  text += prelude(program, source) + architecture_macro(architecture) +
+          "#define LAMBENT_INSTANTIATION(...)\n" + source.text + "\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelExpression expression = expression_of_symbol(kernels[i]);
     const std::string alias = "lambent_kernel_" + std::to_string(i);
@@ -328,7 +329,7 @@ Result<ProgramKernels> compile_program_kernels(const Program& given) {
   // Only PTX says which accesses are volatile, and threads of a warp meet there.
   std::string note;
   std::optional<Error> not_translated;
-  if (source.ok() && source->has_volatile) {
+  if (source.ok() && source->words.has_volatile) {
     note =
         names_of(program) +
         ": threads of a warp may hand each other values through what its kernels say is volatile";

@@ -20,6 +20,8 @@ class Rewriting {
             std::vector<MacroEvent>* events)
       : text_(text), copy_of_(copy_of), headers_(headers), events_(events) {}
 
+  const DeviceWords& words() const { return words_; }
+
   std::string run() {
     while (at_ < text_.size()) {
       close_instantiation();
@@ -137,12 +139,6 @@ class Rewriting {
       last_word_ = found;
       return;
     }
-    if (found == "volatile" && last_word_ != "asm" && !in_directive_ &&
-        (open_.says_device || is_on_device())) {
-      replace(end, kVolatileOfDevice);
-      last_word_ = found;
-      return;
-    }
     // C++ has it before such words only, nvcc behind them too.
     if (found == "alignas" && last_word_ == "__shared__") return replace(end, "__align__");
     if ((found == "asm" || found == "__asm__" || found == "__asm") && !in_directive_) {
@@ -154,6 +150,7 @@ class Rewriting {
       if (found == "__host__") open_.says_host = true;
       if (found == "extern") open_.says_extern = true;
     }
+    note_device_words(found);
     tell(found, end);
     if (found == "template") instantiation(end);
     note(end - at_);
@@ -161,6 +158,35 @@ class Rewriting {
     if (found == "__has_include" && in_directive_) asked_header();
     if (found == "namespace") name_namespace();
     last_word_ = found;
+  }
+
+  // A function whose declaration has a word that may be a macro for __device__ is not surely the
+  // host's.
+  void note_device_words(std::string_view found) {
+    const bool of_device = found == "__device__" || found == "__global__";
+    if (in_directive_) {
+      if (in_define_ && of_directive_.size() == 2) defined_ = found;
+      if (in_define_ && of_device) device_macros_.insert(defined_);
+    } else if (of_device || found == "constexpr" || device_macros_.contains(found) ||
+               (!is_on_host() && is_in_capitals(found))) {
+      open_.says_perhaps_device = true;
+    }
+    const bool of_assembly =
+        last_word_ == "asm" || last_word_ == "__asm__" || last_word_ == "__asm";
+    if (found == "volatile" && !of_assembly &&
+        (in_directive_ || open_.says_perhaps_device || !is_on_host())) {
+      words_.has_volatile = true;
+    }
+    static const std::set<std::string_view> kLaunching = {"cudaMemcpyAsync", "cudaMemcpy2DAsync",
+                                                          "cudaMemsetAsync", "cudaMemset2DAsync"};
+    if (kLaunching.contains(found) && (in_directive_ || is_on_device())) words_.launches = true;
+  }
+  static bool is_in_capitals(std::string_view word) {
+    const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
+    const auto is_large = [](char c) { return c >= 'A' && c <= 'Z'; };
+    return word.size() > 1 && (is_large(word[0]) || word[0] == '_') &&
+           std::none_of(word.begin(), word.end(), is_small) &&
+           std::any_of(word.begin(), word.end(), is_large);
   }
 
   // The statement whose word ends here: PTX becomes calls, and the assembly of the host's own
@@ -276,9 +302,14 @@ class Rewriting {
     if (c == '{') {
       const Scope around = scopes_[open_.scope];
       const bool on_device = open_.says_device && open_.parentheses == 0;
+      const Opened opened = what_opens();
+      const bool in_function =
+          opened == Opened::kFunction || (opened == Opened::kOther && around.in_function);
+      const bool on_host = in_function && (around.on_host || !around.in_function) && !on_device &&
+                           !around.on_device && !open_.says_perhaps_device;
       scopes_.push_back({open_.scope, around.is_namespace && opens_namespace(),
                          around.of_device || (on_device && !open_.says_host),
-                         around.on_device || on_device});
+                         around.on_device || on_device, in_function, on_host});
       open_.scope = scopes_.size() - 1;
     }
     if (c == '}') open_.scope = scopes_[open_.scope].around;
@@ -286,10 +317,31 @@ class Rewriting {
     of_statement_.clear();
     if (open_.parentheses == 0) {
       open_.says_device = open_.says_memory = open_.says_host = open_.says_extern = false;
+      open_.says_perhaps_device = false;
     }
   }
   bool in_device_body() const { return scopes_[open_.scope].of_device; }
   bool is_on_device() const { return scopes_[open_.scope].on_device; }
+  bool is_on_host() const { return scopes_[open_.scope].on_host; }
+  enum class Opened : uint8_t { kType, kFunction, kOther };
+  // At the brace behind of_statement_: `template <class T> void f(struct A) {` is a function,
+  // `struct alignas(8) A {` a type.
+  Opened what_opens() const {
+    int depth = 0;
+    bool has_parentheses = false;
+    for (const Token& token : of_statement_) {
+      const char c = token.first;
+      if (c == '(' || c == '<' || c == '[') ++depth;
+      if (c == ')' || c == '>' || c == ']') --depth;
+      has_parentheses = has_parentheses || c == ')';
+      if (depth != 0 || !in_word(c)) continue;
+      const std::string_view word = token.of(out_);
+      if (word == "class" || word == "struct" || word == "union" || word == "enum") {
+        return Opened::kType;
+      }
+    }
+    return has_parentheses ? Opened::kFunction : Opened::kOther;
+  }
   // At the brace behind of_statement_: `namespace a {`, `extern "C" {`.
   bool opens_namespace() const {
     const size_t count = of_statement_.size() - 1;  // the last is the brace
@@ -428,6 +480,7 @@ class Rewriting {
         const size_t head = head_of_launch(tokens(), out_, in_directive_);
         if (head == std::string::npos && !in_directive_) return false;
         if (in_device_body() && !in_directive_) {
+          words_.launches = true;
           nested_launch(head, text_.substr(opened, end_of_configuration(closed) - opened));
           at_ = closed;
           return true;
@@ -453,7 +506,10 @@ class Rewriting {
   const CopyOfHeader& copy_of_;
   std::vector<std::string>* const headers_;
   std::vector<MacroEvent>* const events_;
+  DeviceWords words_;
   std::set<std::string_view> told_;
+  std::set<std::string_view> device_macros_;  // whose bodies say __device__ or __global__
+  std::string_view defined_;                  // by this #define
   size_t end_of_instantiation_ = 0;
   bool instantiates_ = false;
   std::string out_;
@@ -467,16 +523,19 @@ class Rewriting {
     bool says_memory = false;
     bool says_host = false;
     bool says_extern = false;
+    bool says_perhaps_device = false;
   };
   struct Scope {
     size_t around;
     bool is_namespace;
     bool of_device;  // and of nothing else
     bool on_device;  // perhaps of the host too
+    bool in_function;
+    bool on_host;  // surely of nothing else
   };
   Open open_;
   std::vector<Open> before_branches_;
-  std::vector<Scope> scopes_ = {{0, true, false, false}};
+  std::vector<Scope> scopes_ = {{0, true, false, false, false, false}};
   std::vector<Token> of_statement_, of_directive_;
   bool only_spaces_ = true;  // on this line so far
   bool in_directive_ = false;
@@ -486,8 +545,12 @@ class Rewriting {
 }  // namespace
 
 std::string rewrite_program(std::string_view text, const CopyOfHeader& copy_of,
-                            std::vector<std::string>* headers, std::vector<MacroEvent>* events) {
-  return Rewriting(text, copy_of, headers, events).run();
+                            std::vector<std::string>* headers, std::vector<MacroEvent>* events,
+                            DeviceWords* words) {
+  Rewriting rewriting(text, copy_of, headers, events);
+  std::string result = rewriting.run();
+  if (words != nullptr) *words = rewriting.words();
+  return result;
 }
 
 }  // namespace lambent::bundle

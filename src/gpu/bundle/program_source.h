@@ -16,8 +16,11 @@ namespace lambent::bundle {
 // too).
 constexpr std::string_view kUnnamedNamespace = "lambent_unnamed";
 
-// What `volatile` becomes in code of the device, so that it can be found (host/keywords.h).
-constexpr std::string_view kVolatileOfDevice = "LAMBENT_VOLATILE";
+// What a text says of the code of the device, seen by its words alone: it may say too much.
+struct DeviceWords {
+  bool has_volatile = false;  // anywhere but in the bodies of functions of the host
+  bool launches = false;      // a kernel launches kernels, or asks for copies that are as good
+};
 
 // What the rewriting asks of its caller for each #include: the path of the copy to be read instead
 // of this file; empty if there is none.
@@ -28,9 +31,11 @@ using CopyOfHeader = std::function<std::string(std::string_view file, bool quote
 // by that (lambent/host/nested.h); `static` is taken from kernels and
 // variables of the device; an unnamed namespace gets a name; an explicit instantiation of a kernel
 // becomes the argument of LAMBENT_INSTANTIATION. Lines stay where they are. The files of
-// `#include <...>` that have no copy are added to `headers`, what is said of macros to `events`.
+// `#include <...>` that have no copy are added to `headers`, what is said of macros to `events`,
+// and `words` learns what the text says of the device.
 std::string rewrite_program(std::string_view text, const CopyOfHeader& copy_of,
                             std::vector<std::string>* headers,
-                            std::vector<MacroEvent>* events = nullptr);
+                            std::vector<MacroEvent>* events = nullptr,
+                            DeviceWords* words = nullptr);
 
 }  // namespace lambent::bundle

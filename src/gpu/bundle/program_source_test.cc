@@ -196,16 +196,47 @@ TEST(ProgramSource, LaunchesByKernelsAreMadeWhereTheyStand) {
             "__host__ __device__ void f() { LAMBENT_LAUNCH k(); }");
 }
 
-TEST(ProgramSource, VolatileOfTheDeviceIsMarked) {
-  for (const std::string before : {"__global__ void k(", "__device__ void f(", "__device__ "}) {
-    EXPECT_EQ(rewritten(before + "volatile int* p"), before + "LAMBENT_VOLATILE int* p");
+DeviceWords words_of(const std::string& text) {
+  std::vector<std::string> headers;
+  DeviceWords words;
+  rewrite_program(
+      text, [](std::string_view, bool) { return ""; }, &headers, nullptr, &words);
+  return words;
+}
+
+TEST(ProgramSource, VolatileCountsUnlessItIsSurelyTheHosts) {
+  for (const char* text :
+       {"__global__ void k(volatile int* p) { }", "__device__ volatile int n;",
+        "volatile __device__ int a[64];", "__global__ void k() { { volatile int* p = q; } }",
+        "template <class T> struct Tile { volatile T* s; __device__ Tile(T* p) : s(p) { } };",
+        "#define DEV __device__ __forceinline__\nDEV void f(volatile int* s) { }",
+        "#define DEV __device__ __forceinline__\nDEV void f(int* s) { if (s) { volatile int* v; } "
+        "}",
+        "#define device_code __device__\ndevice_code void f(int* s) { volatile int* v = s; }",
+        "HEADERS_DEVICE void f(int* s) { volatile int* v = s; }",
+        "constexpr int f() { volatile int* v = s; }", "typedef volatile int vint;",
+        "#define VOL volatile", "#define SUM(p) { volatile int* s = p; \\\n s[0] += s[1]; }",
+        "int main() { run([=] __device__(int i) { volatile int* v = p; }); }",
+        "int main() { struct F { __device__ void f() { volatile int* v = p; } }; }",
+        "int main() { } volatile int n;"}) {
+    EXPECT_TRUE(words_of(text).has_volatile) << text;
   }
-  EXPECT_EQ(rewritten("__global__ void k() { { volatile int* p = q; } }"),
-            "__global__ void k() { { LAMBENT_VOLATILE int* p = q; } }");
-  EXPECT_EQ(rewritten("__shared__ int s; volatile int n; void f(volatile int*);"),
-            "LAMBENT_SHARED int s; volatile int n; void f(volatile int*);");
-  EXPECT_EQ(rewritten("__device__ void f() { asm volatile(\"\" ::: \"memory\"); }"),
-            "__device__ void f() { __asm__ volatile(\"\" ::: \"memory\"); }");
+  for (const char* text :
+       {"int main() { volatile int n = 0; }",
+        "template <class T> void f(struct A*) { volatile T n; }",
+        "struct A { void f() { for (int i = 0; i < 100; ++i) { volatile int n = 0; } } };",
+        "int main() { if (N < MOST) { volatile int n = 0; } }",
+        "__device__ void f() { asm volatile(\"\" ::: \"memory\"); }",
+        "#define FENCE asm volatile(\"\" ::: \"memory\")",
+        "// volatile\nconst char* s = \"volatile\";"}) {
+    EXPECT_FALSE(words_of(text).has_volatile) << text;
+  }
+}
+
+TEST(ProgramSource, LaunchesByKernelsAreTold) {
+  EXPECT_TRUE(words_of("__global__ void p() { k<<<1, 1>>>(); }").launches);
+  EXPECT_TRUE(words_of("__global__ void p(int* s) { cudaMemsetAsync(s, 0, 4, 0); }").launches);
+  EXPECT_FALSE(words_of("int main() { k<<<1, 1>>>(); cudaMemsetAsync(s, 0, 4, 0); }").launches);
 }
 
 TEST(ProgramSource, AssemblyOfTheHostStays) {

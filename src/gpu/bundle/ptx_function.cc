@@ -95,7 +95,7 @@ class Body {
           text += "}\n";
           break;
         case Statement::Kind::kLabel:
-          last_access_ = 0;
+          since_meeting_ = kUnknown;
           if (!tables_.contains(statement.text)) {
             text += cxx_name("l_", statement.text) + ":;\n";
           }
@@ -153,24 +153,14 @@ class Body {
   // The first word with a percent sign that names nothing; empty if there is none. Special
   // registers that the host has not are no less PTX.
   std::string undeclared_register(const std::string& text) const {
-    static const std::set<std::string, std::less<>> kOthers = {"aggr_smem_size",
-                                                               "clock_hi",
-                                                               "clusterid",
-                                                               "cluster_ctaid",
-                                                               "cluster_ctarank",
-                                                               "cluster_nctaid",
-                                                               "cluster_nctarank",
-                                                               "current_graph_exec",
-                                                               "globaltimer_hi",
-                                                               "globaltimer_lo",
-                                                               "gridid",
-                                                               "is_explicit_cluster",
-                                                               "nclusterid",
-                                                               "nwarpid",
-                                                               "reserved_smem_offset_begin",
-                                                               "reserved_smem_offset_cap",
-                                                               "reserved_smem_offset_end",
-                                                               "total_smem_size"};
+    static const auto kList = split(
+        "aggr_smem_size,clock_hi,clusterid,cluster_ctaid,cluster_ctarank,"
+        "cluster_nctaid,cluster_nctarank,current_graph_exec,globaltimer_hi,"
+        "globaltimer_lo,gridid,is_explicit_cluster,nclusterid,nwarpid,"
+        "reserved_smem_offset_begin,reserved_smem_offset_cap,reserved_smem_offset_end,"
+        "total_smem_size",
+        ',');
+    static const std::set<std::string, std::less<>> kOthers(kList.begin(), kList.end());
     for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
       size_t end = at + 1;
       while (end < text.size() && (in_word(text[end]) || text[end] == '$')) ++end;
@@ -207,7 +197,7 @@ class Body {
     if (end == std::string::npos) return std::nullopt;
     const auto guard = predicate(text.substr(1, end - 1));
     const auto guarded = instruction(trimmed(text.substr(end)));
-    last_access_ = 0;
+    since_meeting_ = kUnknown;
     if (!guard || !guarded) return std::nullopt;
     return "if (" + *guard + ") { " + *guarded + " }";
   }
@@ -334,6 +324,7 @@ class Body {
 
   Code instruction(const std::string& text) {
     const Operation operation = take_apart(text);
+    if (operation.name == "call" || operation.name == "cp") since_meeting_ = kUnknown;
     for (const auto read :
          {&Body::jump, &Body::memory, &Body::atomic, &Body::meeting, &Body::move, &Body::conversion,
           &Body::comparison, &Body::calculation, &Body::pair_conversion, &Body::copy_beside,
@@ -381,17 +372,18 @@ class Body {
   }
 
   // What stands before an access by which the lanes of a warp may hand each other values: one that
-  // says volatile, and in lockstep every one to what may be shared memory. Loads behind loads and
-  // stores behind stores need no meeting of their own, but behind one with a guard, where some
-  // threads were not.
-  std::string meeting_before(const Operation& o, char access) {
+  // says volatile, in lockstep every one to what may be shared memory, and a store behind a
+  // volatile load. Loads with no store since the last meeting, and stores with no load, need none.
+  std::string meeting_before(const Operation& o, unsigned access) {
     if (o.has_any({"local", "param", "param::entry", "param::func", "const"})) return "";
+    const bool is_volatile = o.has_any({"volatile"}), is_load = access == kLoads;
     const bool in_lockstep = lanes_ == Lanes::kInLockstep && !o.has_any({"global"});
-    if (!in_lockstep && !o.has_any({"volatile"})) return "";
-    const bool needs_none = access == last_access_ && access != 'a';
-    last_access_ = access;
-    if (needs_none) return "";
-    return kCall + "come_together(" + std::to_string(++sites_) + "); ";
+    const unsigned others = access == kUnknown ? kUnknown : kUnknown & ~access;
+    const unsigned plain_others = is_load ? 0 : kVolatileLoads;
+    const bool meets = (since_meeting_ & (is_volatile || in_lockstep ? others : plain_others)) != 0;
+    since_meeting_ =
+        (meets ? 0 : since_meeting_) | access | (is_volatile && is_load ? kVolatileLoads : 0);
+    return meets ? kCall + "come_together(" + std::to_string(++sites_) + "); " : "";
   }
 
   // ld and st of one number or a vector of them. What other threads may see at the same time is
@@ -419,7 +411,8 @@ class Body {
     const uint64_t bytes = Parameter{.type = o.type()}.bytes() * parts.size();
     if (in_order && (bytes > 16 || (bytes & (bytes - 1)) != 0)) return std::nullopt;
     const std::string arguments = "<" + o.type() + ", " + std::to_string(parts.size()) + ">";
-    std::string code = meeting_before(o, loads ? 'l' : 's') + "{ const uint64_t at = " + *at + "; ";
+    std::string code =
+        meeting_before(o, loads ? kLoads : kStores) + "{ const uint64_t at = " + *at + "; ";
     if (loads) {
       code += "const auto read = " + kCall + (in_order ? "load_whole" : "load_each") + arguments +
               "(at); ";
@@ -464,7 +457,7 @@ class Body {
     const std::string done =
         kCall + "atomic_" + *change + "<" + o.type() + alone + ">(" + joined(values, ", ") + ")";
     const auto code = reduces ? Code(done + ";") : give(o.operands[0], done);
-    return code ? Code(meeting_before(o, 'a') + *code) : code;
+    return code ? Code(meeting_before(o, kUnknown) + *code) : code;
   }
 
   // `%r5|%p1`, of which the second is a predicate.
@@ -860,7 +853,10 @@ class Body {
   const Function& function_;
   const Scope& scope_;
   const Lanes lanes_;
-  char last_access_ = 0;  // of shared memory since a label: 'l', 's', or neither
+  // The accesses since the last meeting. Behind a label or a guard, where some threads were not,
+  // and behind atomics and calls there may have been loads and stores.
+  static constexpr unsigned kLoads = 1, kStores = 2, kUnknown = 3, kVolatileLoads = 4;
+  unsigned since_meeting_ = kUnknown;
   unsigned& sites_;
   Symbols own_;  // parameters and local arrays
   std::map<std::string, std::string> registers_;

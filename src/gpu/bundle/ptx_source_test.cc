@@ -333,6 +333,19 @@ TEST(PtxSource, ThreadsMeetAtVolatileMemory) {
                      "st.volatile.global.u32 [%rd1], 1;\nld.relaxed.gpu.u32 %r3, [%rd1];\n"),
             2u);
   EXPECT_EQ(meetings("ld.shared.u32 %r3, [%r1];\nst.shared.u32 [%r1], 2;\n"), 0u);
+  // What plain accesses change or read in between counts, and their stores wait for volatile loads.
+  EXPECT_EQ(meetings("ld.volatile.shared.u32 %r3, [%r1];\nst.shared.u32 [%r1], 2;\n"
+                     "ld.volatile.shared.u32 %r3, [%r2];\n"),
+            3u);
+  EXPECT_EQ(meetings("ld.volatile.u32 %r3, [%rd1];\nst.global.u32 [%rd1], 2;\n"
+                     "ld.global.u32 %r3, [%rd1];\nld.volatile.u32 %r3, [%rd1];\n"),
+            3u);
+  EXPECT_EQ(meetings("st.volatile.shared.u32 [%r1], 2;\nld.shared.u32 %r3, [%r2];\n"
+                     "st.volatile.shared.u32 [%r1], 3;\n"),
+            2u);
+  EXPECT_EQ(meetings("ld.volatile.u32 %r3, [%rd1];\nst.local.u32 [%r1], 2;\n"
+                     "ld.volatile.u32 %r3, [%rd1];\n"),
+            1u);
 }
 
 TEST(PtxSource, InstructionsOfTwoTypesAreThoseThatMixThem) {

@@ -16,8 +16,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #define EMULATED_KERNEL_ABI_VERSION 2u
+#define EMULATED_KERNEL_ABI_LAUNCHES 3u /* of a kernel that may call launch_child */
 #define EMULATED_KERNEL_SYMBOL_PREFIX "emulated_kernel_"
 
 struct emulated_dim3 {
@@ -55,7 +55,7 @@ struct emulated_launch {
  * kernel) is the address of the 32-bit value that it stands for: a kernel sets it with a store. */
 
 struct emulated_kernel {
-  uint16_t abi_version; /* EMULATED_KERNEL_ABI_VERSION */
+  uint16_t abi_version; /* EMULATED_KERNEL_ABI_VERSION, or that of launches */
   /* Of the PTX that it was made of, 75 for compute_75; 0: of none, and as the device has it. */
   uint16_t ptx_version;
   uint32_t parameter_count;

@@ -20,8 +20,6 @@
 #define __shared__ constinit thread_local
 // What lambent-bundle puts for a __shared__ that is not extern: also for arrays of structures.
 #define LAMBENT_SHARED static __thread
-// And for a volatile of the device.
-#define LAMBENT_VOLATILE volatile
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __forceinline__ inline __attribute__((always_inline))

@@ -37,6 +37,7 @@ struct Entry<Kernel> {
     blockDim = {launch->block.x, launch->block.y, launch->block.z};
     gridDim = {launch->grid.x, launch->grid.y, launch->grid.z};
     block.launch = launch;
+    if (block.has_launch_errors) forget_launch_errors(block);
     BlockRunner<Kernel, Parameters...>::run(parameters);
     block.launch = nullptr;
   }
@@ -61,6 +62,12 @@ struct Entry<Kernel> {
 #ifndef LAMBENT_PTX_VERSION
 #define LAMBENT_PTX_VERSION 0
 #endif
+// And lambent-bundle says of a source that its kernels may launch kernels.
+#ifdef LAMBENT_KERNELS_LAUNCH
+#define LAMBENT_KERNEL_ABI_VERSION EMULATED_KERNEL_ABI_LAUNCHES
+#else
+#define LAMBENT_KERNEL_ABI_VERSION EMULATED_KERNEL_ABI_VERSION
+#endif
 
 #define LAMBENT_EXPORT_ extern "C" __attribute__((visibility("default")))
 
@@ -69,7 +76,7 @@ struct Entry<Kernel> {
 #define LAMBENT_KERNEL_AS(name, ...)                              \
   LAMBENT_EXPORT_ const emulated_kernel emulated_kernel_##name;   \
   const emulated_kernel emulated_kernel_##name = {                \
-      EMULATED_KERNEL_ABI_VERSION,                                \
+      LAMBENT_KERNEL_ABI_VERSION,                                 \
       LAMBENT_PTX_VERSION,                                        \
       lambent::host::Entry<&__VA_ARGS__>::count,                  \
       lambent::host::Entry<&__VA_ARGS__>::sizes,                  \

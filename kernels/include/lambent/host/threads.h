@@ -130,6 +130,10 @@ struct Block {
   Meeting meetings[kMostThreads];
   ThreadQueue queues[2];  // `runnable` and `waiting` take turns
 
+  // Of each thread's last launch of a kernel that failed (nested.h).
+  bool has_launch_errors = false;
+  uint16_t launch_errors[kMostThreads] = {};
+
   // The request of the thread that is leaving.
   Request request = Request::kBlockBarrier;
   bool vote = false;
@@ -145,6 +149,16 @@ static constinit thread_local Block block;
 
 inline unsigned linear(const Index& index) {
   return (index.z * blockDim.y + index.y) * blockDim.x + index.x;
+}
+
+inline void note_launch_error(Block& state, int error) {
+  state.launch_errors[linear(threadIdx)] = static_cast<uint16_t>(error);
+  state.has_launch_errors = true;
+}
+
+__attribute__((noinline, cold)) inline void forget_launch_errors(Block& state) {
+  for (uint16_t& each : state.launch_errors) each = 0;
+  state.has_launch_errors = false;
 }
 
 inline void print_place(const char* what) {
