@@ -97,7 +97,6 @@ class RuntimeApi:
 
     def start_stream(self, request_id, content_type):
         """Begins an answer in pieces; whether they are wanted, as with send_piece()."""
-        self._end_copies()
         if self._socket is None:
             self._connect()
         head = ("POST %sinvocation/%s/response HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n"
@@ -125,6 +124,7 @@ class RuntimeApi:
 
     def drop_stream(self):
         """The same, of an answer that was refused in its middle."""
+        self._end_copies()
         try:
             status, _, answer = self._read_response()
         except (ApiError, OSError):
@@ -135,6 +135,7 @@ class RuntimeApi:
         return status, answer
 
     def _send_of_stream(self, data):
+        self._end_copies()
         import select
 
         answered = select.poll()

@@ -417,6 +417,17 @@ class RuntimeTest(unittest.TestCase):
                 self.assertEqual(code, 24, output)
                 self.assertEqual(output.count("a process that the handler forked came back from it"), 3, output)
 
+    def test_a_process_that_is_forked_in_the_middle_of_a_stream_sends_nothing_of_it(self):
+        source = ("import os\ndef handler(event, context):\n    yield 'a'\n    child = os.fork()\n    if child == 0:\n        %s\n"
+                  "    os.waitpid(child, 0)\n    yield 'b'\n")
+        for child in ("yield 'child'; return", "return", "raise ValueError('child')"):
+            with self.subTest(child):
+                posts, code, output = self.serve(source % child, [("application/json", b"{}")] * 2)
+                self.assertEqual([body for _, _, body in posts], [[b"a", b"b"]] * 2, output)
+                self.assertFalse([each for each in posts if "lambda-runtime-function-error-type" in each[1]], output)
+                self.assertEqual(code, 24, output)
+                self.assertEqual(output.count("a process that the handler forked came back from it"), 2, output)
+
     def init_error(self, source, handler):
         posts, code, output = self.serve(source, [], handler)
         self.assertEqual((len(posts), code), (1, 1), output)
