@@ -81,10 +81,12 @@ class FakeRuntimeApi:
         return chunks
 
     def _next(self):
-        """The next invocation; one that is a status instead refuses the answer before."""
+        """The next invocation; one that is a number instead refuses the answer before, and a text this call after an answer."""
         invocation = self.invocations.pop(0)
         if isinstance(invocation, int):
             return b"HTTP/1.1 %d Refused\r\nContent-Length: 3\r\n\r\nbad" % invocation
+        if isinstance(invocation, str):
+            return b"HTTP/1.1 %s Refused\r\nLambent-Runtime-Answer: accepted\r\nContent-Length: 3\r\n\r\nbad" % invocation.encode()
         return self._invocation(*invocation)
 
     def _invocation(self, content_type, body):
@@ -231,6 +233,14 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual([body for _, _, body in posts], [b"1", b"3"], output)
         self.assertIn("refused with 413: bad", output)
         self.assertEqual(self.api.asked, 2)
+
+    def test_a_refusal_of_the_next_invocation_after_an_accepted_answer_ends_the_process(self):
+        event = ("application/json", b"1")
+        for status in ("403", "500"):
+            posts, code, output = self.serve("def handler(event, context):\n    return event\n", [event, status, event], joined=True)
+            self.assertEqual((len(posts), self.api.asked, code), (1, 1, 24), output)
+            self.assertIn("the Runtime API answered %s to next" % status, output)
+            self.assertNotIn("answer was refused", output)
 
     def test_other_content_types_are_bytes_both_ways(self):
         _, headers, body = self.serve_one(
