@@ -54,17 +54,24 @@ class LogTail:
     """What a function prints from now on. `get(path)` is (status, headers, body) of a request to the worker."""
 
     def __init__(self, name: str, get: Callable[[str], tuple[int, dict[str, str], bytes]]) -> None:
-        self._path, self._get, self._offset = f"/v1/functions/{quote(name, safe='')}/log", get, "0"
+        self._path, self._get, self._offset = f"/v1/functions/{quote(name, safe='')}/log", get, "end"
         self._parts: dict[str, str] = {}  # of lines that have not ended, by node
-        while self._read():
-            pass
+        if self._ask()[0] == 400:  # a worker of before does not know where the end is
+            self._offset = "0"
+            while self._read():
+                pass
+
+    def _ask(self) -> tuple[int, bytes]:
+        status, headers, body = self._get(f"{self._path}?offset={quote(self._offset)}&format=ndjson")
+        if status == 200:
+            self._offset = headers.get("x-lambent-next-offset", self._offset)
+        return status, body
 
     def _read(self) -> list[tuple[str, str]]:
         """[(node, text)]: lines, and the last one perhaps in part."""
-        status, headers, body = self._get(f"{self._path}?offset={quote(self._offset)}&format=ndjson")
+        status, body = self._ask()
         if status != 200:
             return []
-        self._offset = headers.get("x-lambent-next-offset", self._offset)
         told = [json.loads(each) for each in body.split(b"\n") if each]
         return [(each.get("node", ""), each["text"]) for each in told if "text" in each]  # others say what is missing
 

@@ -57,11 +57,8 @@ class RuntimeApi:
 
     def next(self):
         """(headers with lower-case names, body) of the next invocation; waits for it."""
-        if self._asked:
-            status, headers, body = self._reply_to_answer()
-            if status == 200:
-                return headers, body
-        status, headers, body = self._exchange("GET", "invocation/next", None, "", b"")
+        reply = self._reply_to_answer() if self._asked else None
+        status, headers, body = reply or self._exchange("GET", "invocation/next", None, "", b"")
         if status != 200 or "lambda-runtime-aws-request-id" not in headers:
             raise (Refused if status == 403 else ApiError)("the Runtime API answered %d to next" % status)
         return headers, body
@@ -86,18 +83,18 @@ class RuntimeApi:
         return status, answer
 
     def _reply_to_answer(self):
-        """The status is 200 if it is an invocation. Of a worker that does not know the question it is 202."""
+        """That to a call for the next invocation; None if the answer was refused, or the worker does not know the question."""
         self._asked = False
         status, headers, body = self._read_response()
-        if status >= 300:
-            sys.stderr.write("lambent_runtime: an answer was refused with %d: %s\n" % (status, body[:500].decode("utf-8", "replace")))
-        elif "lambda-runtime-aws-request-id" not in headers:
-            status = 202
-        return status, headers, body
+        if status < 300:
+            return (status, headers, body) if "lambda-runtime-aws-request-id" in headers else None
+        if headers.get("lambent-runtime-answer") == "accepted":
+            return status, headers, body
+        sys.stderr.write("lambent_runtime: an answer was refused with %d: %s\n" % (status, body[:500].decode("utf-8", "replace")))
+        return None
 
     def start_stream(self, request_id, content_type):
         """Begins an answer in pieces; whether they are wanted, as with send_piece()."""
-        self._end_copies()
         if self._socket is None:
             self._connect()
         head = ("POST %sinvocation/%s/response HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n"
@@ -125,6 +122,7 @@ class RuntimeApi:
 
     def drop_stream(self):
         """The same, of an answer that was refused in its middle."""
+        self._end_copies()
         try:
             status, _, answer = self._read_response()
         except (ApiError, OSError):
@@ -135,6 +133,7 @@ class RuntimeApi:
         return status, answer
 
     def _send_of_stream(self, data):
+        self._end_copies()
         import select
 
         answered = select.poll()

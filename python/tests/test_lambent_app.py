@@ -607,6 +607,7 @@ class WatchTest(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name)
         (self.folder / "shop.py").write_text("x = 1\n")
         self.log, self.deployed, self.shown, self._http, self.away = b"before\n", 0, [], self, ""
+        self.asked, self.knows_the_end = [], True
         self.watch = app_watch.Watch(str(self.folder), self.deploy, self.shown.append, self)
 
     def deploy(self):
@@ -625,6 +626,11 @@ class WatchTest(unittest.TestCase):
         offset, form = path.partition("offset=")[2].split("&")
         self.assertEqual(form, "format=ndjson")
         told = [{"nodes": ["a", "b"], "silent_nodes": [], "older_lines_gone": False}]
+        self.asked.append(offset)
+        if offset == "end":
+            if not self.knows_the_end:
+                return 400, {}, b'{"error": {"code": "INVALID_ARGUMENT"}}'
+            offset = len(self.log)
         told += [{"node": "a", "text": line} for line in self.log[int(offset):].decode().splitlines(keepends=True)]
         return 200, {"x-lambent-next-offset": str(len(self.log))}, "".join(json.dumps(each) + "\n" for each in told).encode()
 
@@ -668,6 +674,17 @@ class WatchTest(unittest.TestCase):
         self.log += b"o\n"
         self.watch.look()
         self.assertEqual(self.shown, ["shop-f | one", "shop-f | two"])
+
+    def test_what_was_printed_before_is_read_only_of_a_worker_that_does_not_tell_the_end(self):
+        self.watch.look()
+        self.assertEqual(self.asked, ["end", "7"])
+        self.watch._tails.clear()
+        self.asked.clear()
+        self.knows_the_end = False
+        (self.folder / "shop.py").write_text("changed\n")
+        self.watch.look()
+        self.assertEqual(self.asked, ["end", "0", "7", "7"])
+        self.assertEqual(self.shown, [])
 
 
 class PackageTest(unittest.TestCase):

@@ -81,10 +81,12 @@ class FakeRuntimeApi:
         return chunks
 
     def _next(self):
-        """The next invocation; one that is a status instead refuses the answer before."""
+        """The next invocation; one that is a number instead refuses the answer before, and a text this call after an answer."""
         invocation = self.invocations.pop(0)
         if isinstance(invocation, int):
             return b"HTTP/1.1 %d Refused\r\nContent-Length: 3\r\n\r\nbad" % invocation
+        if isinstance(invocation, str):
+            return b"HTTP/1.1 %s Refused\r\nLambent-Runtime-Answer: accepted\r\nContent-Length: 3\r\n\r\nbad" % invocation.encode()
         return self._invocation(*invocation)
 
     def _invocation(self, content_type, body):
@@ -231,6 +233,14 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual([body for _, _, body in posts], [b"1", b"3"], output)
         self.assertIn("refused with 413: bad", output)
         self.assertEqual(self.api.asked, 2)
+
+    def test_a_refusal_of_the_next_invocation_after_an_accepted_answer_ends_the_process(self):
+        event = ("application/json", b"1")
+        for status in ("403", "500"):
+            posts, code, output = self.serve("def handler(event, context):\n    return event\n", [event, status, event], joined=True)
+            self.assertEqual((len(posts), self.api.asked, code), (1, 1, 24), output)
+            self.assertIn("the Runtime API answered %s to next" % status, output)
+            self.assertNotIn("answer was refused", output)
 
     def test_other_content_types_are_bytes_both_ways(self):
         _, headers, body = self.serve_one(
@@ -416,6 +426,17 @@ class RuntimeTest(unittest.TestCase):
                 self.assertEqual([body for _, _, body in posts], [b'"parent"'] * 3, output)
                 self.assertEqual(code, 24, output)
                 self.assertEqual(output.count("a process that the handler forked came back from it"), 3, output)
+
+    def test_a_process_that_is_forked_in_the_middle_of_a_stream_sends_nothing_of_it(self):
+        source = ("import os\ndef handler(event, context):\n    yield 'a'\n    child = os.fork()\n    if child == 0:\n        %s\n"
+                  "    os.waitpid(child, 0)\n    yield 'b'\n")
+        for child in ("yield 'child'; return", "return", "raise ValueError('child')"):
+            with self.subTest(child):
+                posts, code, output = self.serve(source % child, [("application/json", b"{}")] * 2)
+                self.assertEqual([body for _, _, body in posts], [[b"a", b"b"]] * 2, output)
+                self.assertFalse([each for each in posts if "lambda-runtime-function-error-type" in each[1]], output)
+                self.assertEqual(code, 24, output)
+                self.assertEqual(output.count("a process that the handler forked came back from it"), 2, output)
 
     def init_error(self, source, handler):
         posts, code, output = self.serve(source, [], handler)

@@ -91,6 +91,30 @@ TEST_F(ClusterLogsTest, ProgramsGetTimesAndNodes) {
   EXPECT_THAT(text, HasSubstr(R"({"node":"b","text":"two\n","time":"1970-01-01T00:00:02.000Z"})"));
 }
 
+TEST_F(ClusterLogsTest, TheEndIsAPlaceAtEachNodeAndNothingOfBefore) {
+  std::string next = "none";
+  reader_.read({.function = f_, .from = {}, .at_end = true},
+               [&](const Result<LogReader::Answer>& answer) {
+                 EXPECT_TRUE(answer->log.lines.empty());
+                 EXPECT_FALSE(answer->log.older_is_gone);
+                 next = answer->next_offset;
+               });
+  EXPECT_EQ(next, "a:10,b:4,c:0");
+  reader_.read({.function = f_, .from = {}, .at_end = true, .only_here = true},
+               [&](const Result<LogReader::Answer>& answer) { next = answer->next_offset; });
+  EXPECT_EQ(next, "10");
+}
+
+TEST_F(ClusterLogsTest, OneThatFollowsFromTheEndGetsWhatIsPrintedFromThenOn) {
+  auto seen = std::make_shared<Exchanged>();
+  http::Responder responder = responder_to(seen);
+  EXPECT_TRUE(followers_.add(
+      {.function = f_, .from = {}, .at_end = true}, {}, [] { return true; }, responder));
+  print("a", "four\n", 4);
+  turn(seconds(1));
+  EXPECT_EQ(seen->chunks, "a | four\n");
+}
+
 TEST_F(ClusterLogsTest, OthersAreAskedForTheTenantsLog) {
   nodes_.parts.clear();
   (void)text_of();

@@ -15,8 +15,9 @@
 namespace lambent::frontend {
 namespace {
 
-// What a caller learns of a function that failed: which request that was.
-http::Response plain_failure(int status, InvocationId id) {
+// What a caller learns of a function that failed: which request that was, and `reason` if there is
+// one.
+http::Response plain_failure(int status, InvocationId id, const std::string& reason = "") {
   http::Response response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
@@ -24,7 +25,9 @@ http::Response plain_failure(int status, InvocationId id) {
                       : status == 502 ? "Internal Server Error"
                       : status == 503 ? "Service Unavailable"
                                       : "Request Refused";
-  response.body = to_text({{"message", words}, {"requestId", to_string(id)}});
+  nlohmann::json body = {{"message", words}, {"requestId", to_string(id)}};
+  if (!reason.empty()) body["reason"] = reason;
+  response.body = to_text(body);
   return response;
 }
 
@@ -49,11 +52,13 @@ class UrlAnswer final : public http::AnswerSink, public std::enable_shared_from_
     const auto known = head_->feed(bytes);
     if (!known.ok()) {
       is_malformed_ = true;
+      why_malformed_ = known.error().message;
       return false;
     }
     if (!*known) return true;
     if (streams_) return pass(bytes);
     is_malformed_ = body_.size() + bytes.size() > limits::kResponsePayload.count;
+    if (is_malformed_) why_malformed_ = "it has more than " + to_string(limits::kResponsePayload);
     if (!is_malformed_) body_ += bytes;
     return !is_malformed_;
   }
@@ -78,11 +83,21 @@ class UrlAnswer final : public http::AnswerSink, public std::enable_shared_from_
       std::string_view nothing;
       const auto known = head_->feed(nothing);
       is_malformed_ = !known.ok() || !*known;
+      if (is_malformed_)
+        why_malformed_ = known.ok() ? "its head has no end" : known.error().message;
     }
-    if (is_malformed_) return send(plain_failure(502, id_));
+    if (is_malformed_) return send(no_response(why_malformed_));
     http::Response response = std::move(head_->response());
     response.body = std::move(body_);
     send(std::move(response));
+  }
+
+  // Of a handler that succeeded, but whose answer cannot be one to this request. Why is for those
+  // who may know the function.
+  http::Response no_response(const std::string& why) const {
+    return plain_failure(
+        502, id_,
+        call_.is_anonymous ? "" : "what the handler returned is no HTTP response: " + why);
   }
 
   void send(http::Response response) {
@@ -148,6 +163,7 @@ class UrlAnswer final : public http::AnswerSink, public std::enable_shared_from_
   bool started_ = false;
   bool is_gone_ = false;
   bool is_malformed_ = false;
+  std::string why_malformed_;
 };
 
 }  // namespace
@@ -221,8 +237,9 @@ void HandlerFrontend::invoke(const std::shared_ptr<Pending>& pending, std::strin
          const bool began = compute(
              uses_.offload, payload->size(),
              [payload, response] { *response = response_of_result(*payload); },
-             [answer, response, id] {
-               answer->send(response->ok() ? **std::move(response) : plain_failure(502, id));
+             [answer, response] {
+               answer->send(response->ok() ? **std::move(response)
+                                           : answer->no_response(response->error().message));
              });
          if (!began) answer->send(plain_failure(503, id));
        }});

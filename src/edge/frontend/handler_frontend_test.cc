@@ -112,6 +112,24 @@ TEST_F(HandlerFrontendTest, EndsHaveTheStatusOfAGateway) {
   EXPECT_EQ(malformed->response->status, 502);
 }
 
+TEST_F(HandlerFrontendTest, WhyAnAnswerIsNoResponseIsForThoseWhoMayKnow) {
+  const std::string answer = R"({"statusCode": 200, "body": {"a": 1}})";
+  const auto client = send();
+  end(answer);
+  EXPECT_EQ(client->response->status, 502);
+  EXPECT_EQ(json::parse(client->body)["reason"],
+            "what the handler returned is no HTTP response: body is no text");
+  const auto anyone = send("", {.is_anonymous = true});
+  end(answer);
+  EXPECT_EQ(anyone->response->status, 502);
+  EXPECT_FALSE(json::parse(anyone->body).contains("reason"));
+  const auto half = send();
+  sink().begin(kIntegrationResponse);
+  EXPECT_TRUE(sink().take(R"({"statusCode")"));
+  end("");
+  EXPECT_THAT(half->body, HasSubstr("its head has no end"));
+}
+
 TEST_F(HandlerFrontendTest, BodiesHaveALimit) {
   const auto client = send(std::string(limits::kEventBody.count + 1, 'x'));
   EXPECT_EQ(client->response->status, 413);
@@ -222,6 +240,7 @@ TEST_F(HandlerFrontendTest, AStreamThatIsWantedWholeHasTheLimitOfAnswers) {
   EXPECT_FALSE(sink().take("x"));
   end("");
   EXPECT_EQ(client->response->status, 502);
+  EXPECT_THAT(client->body, HasSubstr("it has more than 6 MiB"));
 }
 
 TEST_F(HandlerFrontendTest, ASignedBodyIsThereAlready) {

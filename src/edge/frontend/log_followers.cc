@@ -114,6 +114,7 @@ void LogFollowers::begin(Follower& follower, const LogReader::Answer& answer) {
   follower.responder.start_chunked(std::move(head));
   follower.has_begun = true;
   follower.question.goes_on = true;
+  follower.question.at_end = false;
 }
 
 bool LogFollowers::send(Follower& follower, std::string_view shown) {

@@ -12,6 +12,8 @@ namespace {
 // A node that takes longer is named, and the others' lines come without its own.
 constexpr Duration kAnswerTime = seconds(2);
 constexpr size_t kLeastPart = 16 * 1024;
+// Of which only the end is wanted; one without text would say that nothing more is there.
+constexpr size_t kPartForEnd = 1;
 
 // An answer while nodes are asked. Shared by their answers.
 struct Gathering {
@@ -65,6 +67,12 @@ Result<LogPart> part_in(const Result<http::Response>& answer, uint64_t offset, s
   return part;
 }
 
+// Nothing of its text, and its end as the place to go on from.
+void go_to_end(LogPart& part) {
+  part.asked = std::max(part.chunk.end, part.chunk.next_offset);
+  part.chunk = {.text = {}, .next_offset = part.asked, .end = part.asked};
+}
+
 }  // namespace
 
 std::string log_part_target(std::string_view tenant, const std::string& function, uint64_t offset,
@@ -94,6 +102,10 @@ LogPart LogReader::own_part(const FunctionName& function, uint64_t offset, size_
 // A chunk ends where text is missing: what comes behind it is a part more.
 std::vector<LogPart> LogReader::own_parts(const Question& question, size_t most) const {
   std::vector<LogPart> parts;
+  if (question.at_end) {
+    go_to_end(parts.emplace_back(own_part(question.function, 0, kPartForEnd)));
+    return parts;
+  }
   uint64_t offset = question.from.offset_at(others_.self());
   for (;;) {
     LogPart& part = parts.emplace_back(own_part(question.function, offset, most));
@@ -118,7 +130,8 @@ void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> 
     return finish(*gathering, true);
   }
   const auto peers = others_.nodes->peers();
-  const size_t most = std::max(kLeastPart, kLogChunk / (peers.size() + 1));
+  const size_t most =
+      question.at_end ? kPartForEnd : std::max(kLeastPart, kLogChunk / (peers.size() + 1));
   gathering->parts = own_parts(question, most);
   const auto one_less = [gathering] {
     if (--gathering->left == 0) finish(*gathering, false);
@@ -139,6 +152,7 @@ void LogReader::read(const Question& asked, std::function<void(Result<Answer>)> 
           auto part = part_in(answer, offset, most);
           if (part.ok()) {
             part->node = node;
+            if (gathering->question.at_end) go_to_end(*part);
             // Later lines of the first are not here.
             part->lag = clock.now() - begun;
             gathering->parts.push_back(*std::move(part));

@@ -22,6 +22,7 @@ class LogReader {
   struct Question {
     FunctionName function;
     NodeCursor from;
+    bool at_end = false;  // instead: no lines, only where more would come
     bool only_here = false;
     LogMergeOptions merge = {};  // where other nodes are asked, lines wait as that says
     // One that has read before: while a node that may have the function is silent, it is not gone.

@@ -92,6 +92,7 @@ class Answering {
   void operator()(ReadLog& call) {
     const LogReader::Question question{.function = call.function,
                                        .from = std::move(call.from),
+                                       .at_end = call.at_end,
                                        .only_here = call.only_here,
                                        .merge = {},
                                        .goes_on = false};

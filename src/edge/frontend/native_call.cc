@@ -36,10 +36,12 @@ Result<bool> flag_in(std::string_view query, std::string_view name) {
 
 Result<ReadLog> read_log_query(std::string_view query) {
   ReadLog call;
-  auto from = NodeCursor::parse(http::query_value(query, "offset"));
+  const std::string offset = http::query_value(query, "offset");
+  call.at_end = offset == "end";
+  auto from = NodeCursor::parse(call.at_end ? "" : offset);
   if (!from.ok()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "offset must be a whole number of bytes, or what x-lambent-next-offset said"};
+                 "offset must be a whole number of bytes, what x-lambent-next-offset said, or end"};
   }
   call.from = *std::move(from);
   ASSIGN_OR_RETURN(call.follow, flag_in(query, "follow"));

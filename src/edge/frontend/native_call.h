@@ -32,6 +32,7 @@ struct ListSandboxStatus {
 struct ReadLog {
   FunctionName function;
   NodeCursor from;
+  bool at_end = false;  // instead
   LogForm form;
   bool follow = false;
   bool only_here = false;  // of a cluster's nodes only this one

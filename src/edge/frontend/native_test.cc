@@ -250,6 +250,10 @@ TEST_F(NativeTest, ALogIsReadFromAnOffset) {
   EXPECT_EQ(whole.body, "one\ntwo\n");
   EXPECT_EQ(whole.headers.get("x-lambent-next-offset"), "8");
   EXPECT_EQ(get("/v1/functions/f/log?offset=4").body, "two\n");
+  const auto end = get("/v1/functions/f/log?offset=end");
+  EXPECT_EQ(end.body, "");
+  EXPECT_EQ(end.headers.get("x-lambent-next-offset"), "8");
+  expect_error(get("/v1/functions/g/log?offset=end"), 404, "NOT_FOUND");
   expect_error(get("/v1/functions/g/log"), 404, "NOT_FOUND");
   expect_error(get("/v1/functions/f/log?offset=-1"), 400, "INVALID_ARGUMENT");
   expect_error(get("/v1/functions/f/log?follow=yes"), 400, "INVALID_ARGUMENT");

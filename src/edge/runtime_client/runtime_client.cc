@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "/2018-06-01/runtime/";
 constexpr std::string_view kRequestId = "lambda-runtime-aws-request-id";
+constexpr std::string_view kOfAnswer = "lambent-runtime-answer";
 constexpr std::string_view kErrorJson = "application/vnd.aws.lambda.error+json";
 constexpr size_t kReadBytes = 64 * 1024;
 
@@ -145,6 +146,10 @@ Result<void> Client::exchange() {
 
 Result<void> Client::post() {
   RETURN_IF_ERROR(exchange());
+  return check_accepted();
+}
+
+Result<void> Client::check_accepted() const {
   const HttpResponse& response = exchange_->response;
   if (response.status / 100 == 2) return {};
   return Error{response.status == 413 ? ErrorCode::kOutOfRange : ErrorCode::kFailedPrecondition,
@@ -156,15 +161,15 @@ Result<Invocation> Client::next() {
   begin_request("GET", "invocation/next");
   request_.append("\r\n");
   RETURN_IF_ERROR(exchange());
-  if (const int status = exchange_->response.status; status != 200) {
-    return Error{ErrorCode::kUnavailable,
-                 "the Runtime API answered " + std::to_string(status) + " to next"};
-  }
   return received_invocation();
 }
 
 Result<Invocation> Client::received_invocation() const {
   const HttpResponse& response = exchange_->response;
+  if (response.status != 200) {
+    return Error{ErrorCode::kUnavailable,
+                 "the Runtime API answered " + std::to_string(response.status) + " to next"};
+  }
   Invocation invocation;
   invocation.request_id = response.header(kRequestId);
   if (invocation.request_id.empty()) {
@@ -192,10 +197,13 @@ Result<Invocation> Client::answer_and_next(std::string_view request_id, const Ou
     begin_request("POST", path + "/error");
     end_request(kErrorJson, error_type_line(error).append(kAsksForNext), to_json(error));
   }
-  RETURN_IF_ERROR(post());
+  RETURN_IF_ERROR(exchange());
   const HttpResponse& response = exchange_->response;
   const bool is_next = response.status == 200 && !response.header(kRequestId).empty();
-  return is_next ? received_invocation() : next();
+  // A refusal is the answer's unless it says that it is that of the next invocation.
+  if (is_next || response.header(kOfAnswer) == "accepted") return received_invocation();
+  RETURN_IF_ERROR(check_accepted());
+  return next();
 }
 
 Result<void> Client::fail_init(const HandlerError& error) {

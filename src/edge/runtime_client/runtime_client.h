@@ -68,6 +68,7 @@ class Client {
   // Sends request_ and expects "accepted".
   Result<void> post();
   // What the last exchange brought.
+  Result<void> check_accepted() const;
   Result<Invocation> received_invocation() const;
   void begin_request(std::string_view method, std::string_view path);
   void end_request(std::string_view content_type, std::string_view extra, std::string_view body);

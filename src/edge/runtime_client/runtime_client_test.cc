@@ -146,6 +146,17 @@ TEST(RuntimeClientTest, ARefusedAnswerAndAClosedConnectionDoNotEndTheHandler) {
   EXPECT_EQ(served, 2);
 }
 
+TEST(RuntimeClientTest, ARefusalOfTheNextInvocationAfterAnAcceptedAnswerEndsTheHandler) {
+  FakeRuntimeApi api({next_answer("1", "x"),
+                      "HTTP/1.1 403 Forbidden\r\nLambent-Runtime-Answer: accepted\r\n"
+                      "Connection: close\r\nContent-Length: 2\r\n\r\nno"});
+  const int code = serve_with(api, [] {
+    return Result<Handler>([](const Invocation&) -> Outcome { return Response{"{}"}; });
+  });
+  api.join();
+  EXPECT_EQ(code, exit_code_of(ErrorCode::kUnavailable));
+}
+
 TEST(RuntimeClientTest, ALargePayloadArrivesWhole) {
   const std::string payload(3'000'000, 'p');
   FakeRuntimeApi api({next_answer("1", payload), kAccepted});

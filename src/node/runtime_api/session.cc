@@ -25,6 +25,9 @@ constexpr std::string_view kExtension = "/2020-01-01/extension/";
 // In an answer or a report of an error: its connection waits for the next invocation, as if it had
 // been accepted and the next one asked for. Without it both take an exchange of their own.
 constexpr std::string_view kAsksForNext = "Lambent-Runtime-Next";
+// In a refusal of the next invocation to an answer that asked for it: "accepted" says that it is
+// none of the answer.
+constexpr const char* kOfAnswer = "Lambent-Runtime-Answer";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
 constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
 constexpr size_t kConnectionsPerSandbox = 64;  // beside those of a runtime that asks on several
@@ -127,6 +130,9 @@ Session::~Session() {
     if (streaming->sink) streaming->sink->on_room(nullptr);
   }
   loop_.cancel(return_timer_);
+  for (Parked& each : parked_) {
+    each.refuse(error_response(500, "Sandbox.Failure", "the sandbox ends"));
+  }
   // We may be in a callback of the server's: it goes in the next turn.
   const std::shared_ptr<http::Server> server = std::move(server_);
   loop_.call_after(Duration::zero(), [server] {});
@@ -199,7 +205,7 @@ void Session::handle(http::Request request, http::Responder responder) {
   if (path.starts_with(kRuntime)) {
     const std::string_view rest = path.substr(kRuntime.size());
     if (rest == "invocation/next") {
-      if (get) return handle_next(std::move(responder));
+      if (get) return handle_next(std::move(responder), false);
     } else if (rest == "init/error") {
       if (post) return handle_init_error(std::move(request), std::move(responder));
     } else if (rest.starts_with("invocation/")) {
@@ -240,9 +246,16 @@ void Session::handle(http::Request request, http::Responder responder) {
   responder.send(error_response(404, "NotFound", "no such call: " + target));
 }
 
-void Session::handle_next(http::Responder responder) {
+void Session::Parked::refuse(http::Response refusal) {
+  if (answered) refusal.headers.add(kOfAnswer, "accepted");
+  http::Responder refused = std::move(responder);
+  refused.send(std::move(refusal));
+}
+
+void Session::handle_next(http::Responder responder, bool answered) {
+  Parked call{next_parked_++, std::move(responder), answered};
   if (options_.most_running == 1 && is_running()) {
-    return responder.send(
+    return call.refuse(
         wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
   // Of several one more may always wait: the runtime does not know which were abandoned, and goes
@@ -250,20 +263,19 @@ void Session::handle_next(http::Responder responder) {
   const size_t left = options_.most_running - std::min(running_.size(), options_.most_running);
   if (parked_.size() >= std::max(left, size_t{1})) {
     // A runtime that opened a new connection: the newest call is the one that is read.
-    http::Responder replaced = std::move(parked_.front().responder);
+    Parked replaced = std::move(parked_.front());
     parked_.pop_front();
-    replaced.send(wrong_state("another call for the next invocation took this one's place"));
+    replaced.refuse(wrong_state("another call for the next invocation took this one's place"));
   }
   has_asked_ = true;
   loop_.cancel(return_timer_);
-  const uint64_t number = next_parked_++;
-  responder.on_disconnect([self = self_, number] {
+  call.responder.on_disconnect([self = self_, number = call.number] {
     Session* session = *self;
     if (session == nullptr) return;
     std::erase_if(session->parked_, [=](const Parked& each) { return each.number == number; });
     if (session->callbacks_.on_disconnect) session->callbacks_.on_disconnect();
   });
-  parked_.push_back({number, std::move(responder)});
+  parked_.push_back(std::move(call));
   if (!pending_.empty()) {
     RuntimeInvocation invocation = std::move(pending_.front());
     pending_.pop_front();
@@ -370,7 +382,7 @@ void Session::handle_error(std::string_view id, http::Request request, http::Res
 
 // `self` may be gone: a callback ran.
 void Session::accept(const std::shared_ptr<Session*>& self, bool asks, http::Responder responder) {
-  if (asks && *self != nullptr) return (*self)->handle_next(std::move(responder));
+  if (asks && *self != nullptr) return (*self)->handle_next(std::move(responder), true);
   responder.send(accepted());
 }
 

@@ -117,13 +117,17 @@ class Session {
   };
   struct Streaming;
   struct Parked {
+    void refuse(http::Response refusal);
+
     uint64_t number;
     http::Responder responder;
+    bool answered;  // by an answer that was accepted
   };
 
   void hand_out(RuntimeInvocation invocation);
   void handle(http::Request request, http::Responder responder);
-  void handle_next(http::Responder responder);
+  // `answered`: by an answer that asks for it and was accepted.
+  void handle_next(http::Responder responder, bool answered);
   void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
   void handle_deadline(std::string_view id, http::Responder responder);
   milliseconds from_now(Duration timeout) const;

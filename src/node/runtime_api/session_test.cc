@@ -15,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 TEST_F(SessionTest, ARuntimeIsGivenAnInvocationAndAnswersIt) {
@@ -67,6 +68,41 @@ TEST_F(SessionTest, AnAnswerThatAsksForTheNextInvocationWaitsForIt) {
   // It has been answered: a refusal comes at once, and nothing waits in its place.
   RawClient other = connect();
   EXPECT_THAT(call(other, answer(kIdText, "43", kAsks)), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(SessionTest, ARefusalOfTheNextInvocationSaysWhetherAnAnswerBeforeWasAccepted) {
+  constexpr const char* kAsks = "Lambent-Runtime-Next: wait\r\n";
+  constexpr const char* kAccepted = "\r\nLambent-Runtime-Answer: accepted\r\n";
+  RawClient client = start_running();
+  client.received.clear();
+  client.send(answer(kIdText, "42", kAsks));
+  turn();
+  RawClient other = connect();
+  other.send(next());
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(client.received, HasSubstr("took this one's place"));
+  EXPECT_THAT(client.received, HasSubstr(kAccepted));
+  // Neither that of a call for nothing else nor that of an answer.
+  client.received.clear();
+  client.send(next());
+  turn();
+  other.receive();
+  EXPECT_THAT(other.received, StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(other.received, Not(HasSubstr("Lambent-Runtime-Answer")));
+  EXPECT_THAT(call(other, answer(kIdText, "43", kAsks)), Not(HasSubstr("Lambent-Runtime-Answer")));
+  session->give(invocation());
+  turn();
+  client.receive();
+  client.received.clear();
+  client.send(error(kIdText, "{}", kAsks));
+  turn();
+  session = nullptr;
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(client.received, HasSubstr(kAccepted));
 }
 
 TEST_F(SessionTest, AnAnswerThatEndsTheSessionIsAccepted) {

@@ -51,10 +51,18 @@ class FakeNodes final : public http::ForwardService {
   }
 
  private:
-  // From the offset that is asked for on.
+  // From the offset that is asked for on, and no more than that.
   static http::Response answer_of(LogPart part, const std::string& target) {
     const auto offset = std::stoul(http::query_value(http::query_of(target), "offset"));
-    part.chunk.text.erase(0, offset);
+    const auto most = std::stoul(http::query_value(http::query_of(target), "most"));
+    LogChunk& chunk = part.chunk;
+    chunk.text.erase(0, offset);
+    if (chunk.text.size() > most) {
+      chunk.next_offset -= chunk.text.size() - most;
+      chunk.text.resize(most);
+      std::erase_if(chunk.marks,
+                    [&](const auto& each) { return each.offset >= chunk.next_offset; });
+    }
     return answer_of(part);
   }
 };
