@@ -219,9 +219,19 @@ class Reader {
       if (symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_ABS && !defined_well(symbol)) {
         return fail("address of a symbol");
       }
+      if (i > 0 && symbol.st_shndx == SHN_UNDEF && binds_locally(symbol)) {
+        return fail("address of a symbol");
+      }
       symbols_.push_back(symbol);
     }
     return true;
+  }
+
+  // The loader takes the value of such a symbol, defined or not, for a place in the object.
+  static bool binds_locally(const Elf64_Sym& symbol) {
+    const unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);
+    return ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || visibility == STV_HIDDEN ||
+           visibility == STV_INTERNAL;
   }
 
   bool defined_well(const Elf64_Sym& symbol) const {
@@ -235,7 +245,9 @@ class Reader {
       case STT_OBJECT:
         return segment(symbol.st_value, symbol.st_size, false, PF_R);
       default:
-        return segment(symbol.st_value, 0, false, 0);
+        // It may be a function: code that begins an object calls those that are there and that no
+        // type tells. None stands in the header.
+        return symbol.st_value >= sizeof(Elf64_Ehdr) && segment(symbol.st_value, 0, false, 0);
     }
   }
 
