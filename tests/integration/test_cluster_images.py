@@ -218,6 +218,37 @@ class ImagesOfACluster(unittest.TestCase):
         cluster["a"].start()
         self.known_at(cluster, "b")
 
+    @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
+    def test_a_pull_that_fails_after_a_long_time_is_tried_again(self):
+        registry = Registry(self, self.folder)
+        image = registry.push(f"oci:{self.images}/layout:server", "app:1")
+        allowed = ("--image-registry", f"127.0.0.1:{registry.port}", "--catalog", Postgres(self).url)
+        cluster = Cluster(self, "ab", flags=(*allowed, "--registry-auth", str(registry.credentials)))
+        cluster.wait_until_up()
+        cluster["b"].kill()
+        self.deploy(cluster, "a", image=image)
+        registry.stop()
+        cluster["a"].kill()
+        # A deployment is answered after 20 seconds, and this one fails some seconds later.
+        with socket.create_server(("127.0.0.1", registry.port)) as silent:
+            silent.settimeout(0.2)
+            cluster["b"].start()
+            held, end = [], time.monotonic() + 90
+            while "image_failed" not in cluster["b"].log():
+                self.assertLess(time.monotonic(), end)
+                try:
+                    held.append((time.monotonic(), silent.accept()[0]))
+                except TimeoutError:
+                    pass
+                for each in [each for each in held if time.monotonic() - each[0] > 13]:
+                    held.remove(each)
+                    each[1].close()
+            for _, connection in held:
+                connection.close()
+        self.assertRegex(cluster["b"].log(), r"image_failed.*seconds\W+2[0-9]|image_failed.*seconds\W+[3-9][0-9]")
+        registry.start()
+        self.known_at(cluster, "b")
+
     def test_only_who_has_an_image_gets_it_by_its_digest(self):
         cluster = self.cluster("ab")
         self.deploy(cluster, "a")

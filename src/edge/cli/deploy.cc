@@ -29,6 +29,11 @@ std::string serving_version(Transport& transport, const std::string& name) {
   return "";
 }
 
+// An offset follows.
+std::string log_target(const std::string& name) {
+  return "/v1/functions/" + http::percent_encode(name) + "/log?offset=";
+}
+
 struct ReadLog {
   std::string text;
   std::string end;  // where more would come
@@ -37,7 +42,7 @@ struct ReadLog {
 // From there to its end.
 ReadLog read_log(Transport& transport, const std::string& name, std::string offset) {
   constexpr int kMostAnswers = 10'000;  // one that is written all the time has no end
-  const std::string log = "/v1/functions/" + http::percent_encode(name) + "/log?offset=";
+  const std::string log = log_target(name);
   ReadLog read{"", std::move(offset)};
   for (int i = 0; i < kMostAnswers; ++i) {
     const auto part = transport.send(
@@ -47,6 +52,14 @@ ReadLog read_log(Transport& transport, const std::string& name, std::string offs
     read.end = part->headers.get("x-lambent-next-offset");
   }
   return read;
+}
+
+// Where more would come; of a worker that does not know the question the beginning.
+std::string end_of_log(Transport& transport, const std::string& name) {
+  const auto end =
+      transport.send({.method = "GET", .target = log_target(name) + "end"}, seconds(10));
+  if (!end.ok() || end->status != 200) return "0";
+  return std::string(end->headers.get("x-lambent-next-offset"));
 }
 
 // What the model's server said last, for an answer that only names its log; nothing: it said
@@ -64,7 +77,7 @@ Result<void> try_model(Transport& transport, Console& console, const std::string
   const std::string serving = serving_version(transport, name);
   const std::string target = "/v2/models/" + http::percent_encode(name);
   const std::string latest = serving.empty() ? "" : ":" + std::string(kLatestVersion);
-  const std::string before = read_log(transport, name, "0").end;
+  const std::string before = end_of_log(transport, name);
   auto takes = load_model(transport, target + latest);
   if (!takes.ok()) {
     if (takes.error().code != ErrorCode::kFailedPrecondition) return takes.error();

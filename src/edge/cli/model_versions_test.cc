@@ -97,7 +97,6 @@ TEST_F(ModelVersionsTest, WhatTheServerSaidOfAModelThatItCannotLoadIsTold) {
   transport.answer(response(201, R"({"action":"created","configuration":{}})"));
   transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
   constexpr const char* kNext = "x-lambent-next-offset";
-  transport.answer(response(200, "lambent-model-server: of before\n", {{kNext, "33"}}));
   transport.answer(response(200, "", {{kNext, "33"}}));
   transport.answer(response(502, R"x({"error":"it ended (its log: lambent logs scores)"})x"));
   transport.answer(response(200, "lambent-model-server: a map\nEND\n", {{kNext, "66"}}));
@@ -106,6 +105,7 @@ TEST_F(ModelVersionsTest, WhatTheServerSaidOfAModelThatItCannotLoadIsTold) {
   options.path = (folder / "scores.onnx").string();
   EXPECT_NE(run_deploy(transport, console, options), 0);
   EXPECT_THAT(err.str(), HasSubstr("(its log: lambent logs scores): a map\n"));
+  EXPECT_EQ(asked()[2], "GET /v1/functions/scores/log?offset=end");
   EXPECT_EQ(asked()[asked().size() - 2], "GET /v1/functions/scores/log?offset=33");
 }
 

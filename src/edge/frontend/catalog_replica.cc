@@ -163,12 +163,39 @@ void CatalogReplica::read_functions(const json& functions, std::set<Name>& there
     if (failed != failed_.end() && failed->second == digest) continue;
     const auto tenant = uses_.access.find_tenant(name.first);
     if (!tenant.ok()) continue;
+    if (const auto begun = uses_.functions.deployment({tenant->id, name.second});
+        begun && look_at(*begun, name, digest)) {
+      continue;
+    }
     if (digest_here(tenant->id, name.second) != digest) {
       steps_.push_back({name, digest});
     } else if (!copied_.contains(name)) {
       remember(name, true);
     }
   }
+}
+
+bool CatalogReplica::look_at(const DeploymentStatus& begun, const Name& name,
+                             const std::string& digest) {
+  if (!begun.failure) {
+    known_version_.clear();
+    return true;
+  }
+  // Of a change before, this one has not been tried.
+  if (digest_of_copy(copy_of(begun.spec)) != digest) return false;
+  if (is_retryable(begun.failure->code)) {
+    steps_.push_back({name, digest});
+  } else {
+    failed_[name] = digest;
+  }
+  note_not_copied(name, *begun.failure);
+  return true;
+}
+
+void CatalogReplica::note_not_copied(const Name& name, const Error& why) {
+  not_copied_[name] = why.message;
+  uses_.log.warning("function_not_copied",
+                    {{"tenant", name.first}, {"function", name.second}, {"error", to_string(why)}});
 }
 
 std::string CatalogReplica::digest_here(TenantId tenant, const std::string& name) const {
@@ -319,8 +346,11 @@ void CatalogReplica::deploy(const Step& step, const json& copy) {
 
 void CatalogReplica::apply(const Step& step, FunctionChange change) {
   const std::string expected = change.spec.code_sha256;
-  const auto done = [self = self_, step, expected](const Result<FunctionSpec>& spec) {
+  const FunctionName function = change.spec.name;
+  const auto done = [self = self_, step, expected, function](const Result<FunctionSpec>& spec) {
     if (*self == nullptr) return;
+    // Answered before it ended.
+    if (spec.ok() && (*self)->uses_.functions.deployment(function)) (*self)->known_version_.clear();
     if (spec.ok() && spec->code_sha256 != expected) {
       return (*self)->step_done(
           step, Error{ErrorCode::kDataLoss, "the code that came has another digest"});
@@ -330,8 +360,10 @@ void CatalogReplica::apply(const Step& step, FunctionChange change) {
   if (is_version_record(change.spec.name)) {
     return uses_.copies.copy_version(std::move(change), done);
   }
-  const auto here = uses_.functions.find_function(change.spec.name);
-  if (!here.ok()) return uses_.functions.create_function(std::move(change), done);
+  const auto here = uses_.functions.find_function(function);
+  const auto begun = uses_.functions.deployment(function);
+  const bool is_new = !here.ok() || (begun && begun->creates);
+  if (is_new) return uses_.functions.create_function(std::move(change), done);
   change.spec.revision = here->revision;
   uses_.functions.update_function(std::move(change), done);
 }
@@ -342,10 +374,7 @@ void CatalogReplica::step_done(const Step& step, const Result<void>& outcome) {
     not_copied_.erase(step.name);
     remember(step.name, !step.removes);
   } else {
-    not_copied_[step.name] = outcome.error().message;
-    uses_.log.warning("function_not_copied", {{"tenant", step.name.first},
-                                              {"function", step.name.second},
-                                              {"error", to_string(outcome.error())}});
+    note_not_copied(step.name, outcome.error());
     if (is_retryable(outcome.error().code)) {
       known_version_.clear();
     } else {

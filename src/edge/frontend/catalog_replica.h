@@ -70,6 +70,10 @@ class CatalogReplica {
   void answered(Result<http::Response> answer);
   void read_catalog(const nlohmann::json& catalog);
   void read_functions(const nlohmann::json& functions, std::set<Name>& there);
+  // At a deployment that was answered before it ended, as its image or its packages take long: it
+  // goes on, or it failed and is tried again, or not. False: it is of another change, and over.
+  bool look_at(const DeploymentStatus& begun, const Name& name, const std::string& digest);
+  void note_not_copied(const Name& name, const Error& why);
   // Of what is here; empty: it is not here.
   std::string digest_here(TenantId tenant, const std::string& name) const;
   void take_tenants(const nlohmann::json& tenants);
