@@ -70,6 +70,8 @@ class CatalogReplica {
   void answered(Result<http::Response> answer);
   void read_catalog(const nlohmann::json& catalog);
   void read_functions(const nlohmann::json& functions, std::set<Name>& there);
+  // The numbers that all nodes have for what is here.
+  void take_numbers(const nlohmann::json& functions);
   // Of what is here; empty: it is not here.
   std::string digest_here(TenantId tenant, const std::string& name) const;
   void take_tenants(const nlohmann::json& tenants);

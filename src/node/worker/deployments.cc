@@ -500,6 +500,14 @@ void Deployments::put(Unpacking unpacked, Done done) {
   uses_.shared->put(spec, uses_.functions.find(spec.name),
                     [this, held, spec, done = std::move(done)](const auto& agreed) {
                       if (!agreed.ok()) return done(agreed.error());
+                      const FunctionSpec* before = uses_.functions.find(spec.name);
+                      // To all nodes it is the deployment that is here.
+                      const bool is_it = agreed->revision > 0 && agreed->revision < spec.revision &&
+                                         before != nullptr && is_same_deployment(*before, spec);
+                      if (is_it && held->change.publish) {
+                        return publish_now(*before, std::nullopt, done);
+                      }
+                      if (is_it) return done(*before);
                       FunctionSpec kept = spec;
                       // Never back: dispatch takes a lower one for an older deployment.
                       kept.revision = std::max(kept.revision, agreed->revision);
