@@ -40,8 +40,11 @@ std::string text_of(const catalog::SharedContents& contents) {
   }
   json functions = json::array();
   for (const catalog::SharedFunction& function : contents.functions) {
-    functions.push_back(
-        {{"tenant", function.tenant}, {"name", function.name}, {"digest", function.digest}});
+    json& each = functions.emplace_back(
+        json{{"tenant", function.tenant}, {"name", function.name}, {"digest", function.digest}});
+    if (function.revision == 0) continue;
+    each["revision"] = function.revision;
+    each["deployed_at_ns"] = function.deployed_at.count();
   }
   return frontend::to_text({{"tenants", std::move(tenants)},
                             {"functions", std::move(functions)},

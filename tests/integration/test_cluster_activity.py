@@ -280,6 +280,14 @@ class JournalsOfSomeNodes(unittest.TestCase):
                 cluster[name].request("GET", f"/v1/invocations/{ran['a']}/why")
             self.assertEqual(caught.exception.status, 412)
             self.assertIn("keeps no journal", str(caught.exception))
+        # Nor that none keeps it, while the node that does is lost.
+        cluster["b"].kill()
+        for name in "ac":
+            cluster.wait_for(lambda name=name: cluster.states(name)["b"] == "lost")
+            with self.assertRaises(HttpError) as caught:
+                cluster[name].request("GET", f"/v1/invocations/{ran['b']}/why")
+            self.assertEqual(caught.exception.status, 503)
+            self.assertIn("which may have it, does not answer", str(caught.exception))
 
 
 class ActivityOfTenants(unittest.TestCase):

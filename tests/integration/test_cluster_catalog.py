@@ -2,6 +2,9 @@
 without PostgreSQL what is known runs on."""
 import base64
 import json
+import pathlib
+import shutil
+import tempfile
 import threading
 import time
 import unittest
@@ -144,6 +147,26 @@ class SharedCatalog(unittest.TestCase):
             self.cluster.wait_for(lambda name=name: any(
                 each["name"] == "team" and each["weight"] == 3
                 for each in self.cluster[name].request("GET", "/v1/tenants").json["tenants"]))
+
+
+class LookupsWithoutPostgresql(unittest.TestCase):
+    def test_the_node_that_is_asked_says_so_and_asks_no_other(self):
+        postgres = Postgres(self)
+        folder = tempfile.mkdtemp(prefix="lambent-access-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        logs = {name: pathlib.Path(folder) / name for name in "abc"}
+        cluster = Cluster(self, flags=("--catalog", postgres.url), own_flags={name: ("--access-log", str(logs[name])) for name in "abc"})
+        cluster.wait_until_up()
+        deploy(cluster["a"], "echo")
+        paths = [f"/v1/invocations/{cluster['a'].invoke('echo', {}, 'Event').headers['x-amzn-requestid']}" for _ in range(2)]
+
+        def asked(path):
+            return {name for name in "abc" if path in logs[name].read_text()}
+        cluster.wait_for(lambda: outcome_of(cluster["a"].request, "GET", paths[0])[0] == 200)
+        postgres.do("crash")
+        self.assertEqual(outcome_of(cluster["a"].request, "GET", paths[1])[0], 503)
+        cluster.wait_for(lambda: "a" in asked(paths[1]))
+        self.assertEqual(asked(paths[1]), {"a"})
 
 
 if __name__ == "__main__":

@@ -188,6 +188,11 @@ class ImagesOfACluster(unittest.TestCase):
         self.known_at(cluster, "b")
         self.assertIn("image_fetched", cluster["b"].log())
         self.assertIn("its registry does not let the worker have it", cluster["b"].log())
+        # Nor again, after it was lost here.
+        cluster["b"].kill()
+        shutil.rmtree(self.state(cluster, "b") / "images")
+        cluster["b"].start()
+        cluster.wait_for(lambda: len(list((self.state(cluster, "b") / "images/ready").glob("*"))) == 1, 60)
         # And then there is none, nor the node that it came to first.
         registry.stop()
         cluster["a"].kill()

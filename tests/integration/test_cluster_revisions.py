@@ -82,6 +82,36 @@ class RevisionsOfACluster(unittest.TestCase):
         self.assertEqual(caught.exception.status, 404)
         self.assertIn(b"kept are 1, 2, 3, 4, 5, 6", caught.exception.body)
 
+    def test_one_that_was_away_while_it_was_changed_and_changed_back_has_its_number(self):
+        deploy(self.cluster["a"], "echo", version=1)
+        self.cluster.wait_for(lambda: [self.runs(name) for name in "bc"] == [1, 1])
+        self.cluster["c"].kill()
+        change_code(self.cluster["a"], 2)
+        self.assertEqual(self.roll_back("a")["revision"], 3)
+        described = self.described("a")
+        self.cluster["c"].start()
+        self.cluster.wait_until_up()
+        for name in "ab":
+            self.lose(name)
+        listed = self.same("c", 3)
+        self.assertEqual([each["current"] for each in listed], [True, False, False])
+        self.cluster.wait_for(lambda: self.described("c") == described, 30)
+        self.assertEqual(self.roll_back("c")["revision"], 4)
+        self.assertEqual(self.runs("c"), 2)
+
+    def test_an_update_that_changes_nothing_has_no_number(self):
+        deploy(self.cluster["a"], "echo", version=1)
+        self.cluster.wait_for(lambda: [self.runs(name) for name in "bc"] == [1, 1])
+        self.lose("a")
+        for _ in range(2):
+            change_code(self.cluster["b"], 2)
+            self.cluster["b"].request("PUT", f"{FUNCTIONS}/echo/configuration", json.dumps({"MemorySize": 192}))
+        self.assertEqual(self.same("bc", 3)[0]["revision"], 3)
+        again = json.dumps({"MemorySize": 192, "Description": ""})
+        self.assertEqual(self.cluster["b"].request("PUT", f"{FUNCTIONS}/echo/configuration", again).json["MemorySize"], 192)
+        change_code(self.cluster["b"], 3)
+        self.assertEqual(self.same("bc", 4)[0]["revision"], 4)
+
     def test_of_those_that_two_nodes_deploy_at_once_each_has_its_number(self):
         deploy(self.cluster["a"], "echo", version=1)
         for name in "bc":

@@ -25,6 +25,11 @@ class VersionCopies {
   // NOT_FOUND.
   virtual void forget_alias(const FunctionName& function, const std::string& alias,
                             std::function<void(Result<void>)> done) = 0;
+  // The function, which is here as it is there, has that number and time there: both are its own
+  // from now on, and its sandboxes stay. NOT_FOUND; ABORTED: it is being changed, or has a higher
+  // one here.
+  virtual void renumber(const FunctionName& function, uint64_t revision, Duration deployed_at,
+                        std::function<void(Result<void>)> done) = 0;
 };
 
 }  // namespace lambent

@@ -128,6 +128,7 @@ void CatalogReplica::read_catalog(const json& catalog) {
   read_functions(*functions, there);
   // Apart, where programs before this one would take them for functions.
   read_functions(catalog.value("qualified", json::array()), there);
+  take_numbers(*functions);
   // What belongs to a function comes after it.
   std::ranges::stable_sort(steps_, {}, &Step::name);
   there_ = there;
@@ -196,6 +197,32 @@ void CatalogReplica::note_not_copied(const Name& name, const Error& why) {
   not_copied_[name] = why.message;
   uses_.log.warning("function_not_copied",
                     {{"tenant", name.first}, {"function", name.second}, {"error", to_string(why)}});
+}
+
+void CatalogReplica::take_numbers(const json& functions) {
+  for (const json& each : functions) {
+    if (!each.is_object() || !each.contains("revision")) continue;
+    const json at = each.value("deployed_at_ns", json());
+    if (!each["revision"].is_number_unsigned() || !at.is_number_integer()) continue;
+    const Name name{text_at(each, "tenant"), text_at(each, "name")};
+    const auto tenant = uses_.access.find_tenant(name.first);
+    if (!tenant.ok() || is_qualified(name.second)) continue;
+    const auto here = uses_.functions.find_function({tenant->id, name.second});
+    const auto revision = each["revision"].get<uint64_t>();
+    const Duration deployed_at(at.get<int64_t>());
+    const bool is_known =
+        here.ok() && (here->revision > revision ||
+                      (here->revision == revision && here->last_modified == deployed_at));
+    if (!here.ok() || is_known) continue;
+    // What differs is copied, and hears of its number then.
+    if (digest_of_copy(copy_of(*here)) != text_at(each, "digest")) continue;
+    uses_.copies.renumber({tenant->id, name.second}, revision, deployed_at,
+                          [self = self_](const Result<void>& taken) {
+                            const bool may_be_later =
+                                !taken.ok() && is_retryable(taken.error().code);
+                            if (*self != nullptr && may_be_later) (*self)->known_version_.clear();
+                          });
+  }
 }
 
 std::string CatalogReplica::digest_here(TenantId tenant, const std::string& name) const {

@@ -74,6 +74,8 @@ class CatalogReplica {
   // goes on, or it failed and is tried again, or not. False: it is of another change, and over.
   bool look_at(const DeploymentStatus& begun, const Name& name, const std::string& digest);
   void note_not_copied(const Name& name, const Error& why);
+  // The numbers that all nodes have for what is here.
+  void take_numbers(const nlohmann::json& functions);
   // Of what is here; empty: it is not here.
   std::string digest_here(TenantId tenant, const std::string& name) const;
   void take_tenants(const nlohmann::json& tenants);

@@ -99,6 +99,12 @@ class SharedTables : public ::testing::TestWithParam<std::string> {
     });
   }
 
+  uint64_t count(const std::string& table) {
+    auto ask = database_->prepare("SELECT count(*) FROM " + table);
+    EXPECT_TRUE(ask.ok() && ask->next().ok());
+    return ask->column_uint(0);
+  }
+
   SystemClock clock_;
   TemporaryFolder folder_;
   std::string name_;
@@ -515,6 +521,73 @@ TEST_P(SharedTables, WhatAProgramWithoutRevisionsPutIsOneToo) {
   EXPECT_EQ(all[1].deployment.revision, 4U);
   EXPECT_EQ(all[1].copy, first_.copy);
   EXPECT_EQ(all[1].code_bytes, 3U);
+}
+
+TEST_P(SharedTables, WhoWasAwayIsToldTheNumberOfWhatItHas) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  ASSERT_TRUE(put({"default", "f:1", "v", "sha1", "{}"}, kNothing).ok());
+  ASSERT_TRUE(put(second_, Expected{.digest = "d1"}).ok());
+  const auto back = put(first_, Expected{.digest = "d2"});
+  const auto functions = contents().functions;
+  ASSERT_EQ(functions.size(), 2U);
+  EXPECT_EQ(functions[0].digest, "d1");
+  EXPECT_EQ(functions[0].revision, 3U);
+  EXPECT_EQ(functions[0].deployed_at, back->at);
+  EXPECT_EQ(functions[1].revision, 0U) << "a version";
+  // By a program that knows no numbers.
+  ASSERT_TRUE(database_->run("UPDATE shared_functions SET digest = 'd4' WHERE name = 'f'").ok());
+  EXPECT_EQ(contents().functions[0].revision, 0U);
+}
+
+TEST_P(SharedTables, WhatAProgramWithoutRevisionsRemovedLeavesNone) {
+  SKIP_WITHOUT_SERVER();
+  SharedFunction gone = first_;
+  gone.tenant = "team";
+  const auto remove_team = [](Database& database) {
+    return remove_shared_tenant(database, "team");
+  };
+  const char* program_before = "DELETE FROM shared_functions WHERE tenant = 'team'";
+  ASSERT_TRUE(put(gone, kNothing).ok());
+  ASSERT_TRUE(database_->run(program_before).ok());
+  ASSERT_TRUE(put(second_, kNothing).ok());
+  EXPECT_EQ(count("shared_revisions"), 1U);
+  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(put(gone, kNothing).ok());
+  ASSERT_TRUE(database_->run(program_before).ok());
+  ASSERT_TRUE(commit(remove_team).ok());
+  EXPECT_EQ(count("shared_revisions"), 1U);
+  EXPECT_EQ(count("shared_revision_numbers WHERE tenant = 'team'"), 0U);
+  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(count("shared_revision_numbers"), 1U) << "of another tenant";
+}
+
+TEST_P(SharedTables, NumbersOfManyFunctionsThatAreGoneAreOne) {
+  SKIP_WITHOUT_SERVER();
+  const auto remove = [](const SharedFunction& function) {
+    return [&](Database& database) {
+      return remove_shared_function(database, function.tenant, function.name, function.digest);
+    };
+  };
+  const std::string most = std::to_string(kNumbersOfRemoved);
+  ASSERT_TRUE(database_
+                  ->run("WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many "
+                        "WHERE n < " +
+                        most +
+                        ") INSERT INTO shared_revision_numbers (tenant, function, last) SELECT "
+                        "'default', 'gone' || n, n FROM many")
+                  .ok());
+  SharedFunction stays = second_;
+  stays.name = "stays";
+  ASSERT_EQ(put(stays, kNothing)->revision, 1U);
+  EXPECT_EQ(count("shared_revision_numbers"), kNumbersOfRemoved + 1) << "no more than are kept";
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  ASSERT_TRUE(commit(remove(first_)).ok());
+  EXPECT_EQ(count("shared_revision_numbers"), 2U);
+  EXPECT_EQ(put(first_, kNothing)->revision, kNumbersOfRemoved + 1) << "none is used again";
+  SharedFunction next = stays;
+  next.digest = "d3";
+  EXPECT_EQ(put(next, Expected{.digest = "d2"})->revision, 2U) << "it is not gone";
 }
 
 TEST_P(SharedTables, InstantsMeanTheSameToNodesWhoseClocksDiffer) {

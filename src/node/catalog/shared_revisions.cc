@@ -26,24 +26,58 @@ Result<std::optional<Last>> last_of(Database& database, const SharedFunction& fu
                               .digest = ask.column_text(2)});
 }
 
-Result<uint64_t> next_number(Database& database, const SharedFunction& function) {
-  uint64_t last = 0;
-  {
-    ASSIGN_OR_RETURN(Statement ask,
-                     database.prepare("SELECT last FROM shared_revision_numbers WHERE tenant = ?1 "
-                                      "AND function = ?2"));
-    ask.bind_text(1, function.tenant).bind_text(2, function.name);
-    ASSIGN_OR_RETURN(const bool there, ask.next());
-    if (there) last = ask.column_uint(0);
-  }
-  const uint64_t number = std::max(last + 1, function.revision);
+// In whose row of a tenant's numbers those of functions are that have none of their own.
+constexpr const char* kAllOthers = "";
+
+Result<std::optional<uint64_t>> last_number(Database& database, const std::string& tenant,
+                                            const std::string& function) {
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT last FROM shared_revision_numbers WHERE tenant = ?1 "
+                                    "AND function = ?2"));
+  ask.bind_text(1, tenant).bind_text(2, function);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  return there ? std::optional(ask.column_uint(0)) : std::nullopt;
+}
+
+Result<void> note_number(Database& database, const std::string& tenant, const std::string& function,
+                         uint64_t number) {
   ASSIGN_OR_RETURN(Statement note,
                    database.prepare("INSERT INTO shared_revision_numbers (tenant, function, last) "
                                     "VALUES (?1, ?2, ?3) ON CONFLICT (tenant, function) DO UPDATE "
                                     "SET last = ?3"));
-  note.bind_text(1, function.tenant).bind_text(2, function.name).bind(3, number);
-  RETURN_IF_ERROR(note.run());
+  note.bind_text(1, tenant).bind_text(2, function).bind(3, number);
+  return note.run();
+}
+
+Result<uint64_t> next_number(Database& database, const SharedFunction& function) {
+  ASSIGN_OR_RETURN(auto last, last_number(database, function.tenant, function.name));
+  if (!last) {
+    ASSIGN_OR_RETURN(last, last_number(database, function.tenant, kAllOthers));
+  }
+  const uint64_t number = std::max(last.value_or(0) + 1, function.revision);
+  RETURN_IF_ERROR(note_number(database, function.tenant, function.name, number));
   return number;
+}
+
+// Of functions that are gone: one number for all once there are many.
+Result<void> gather_numbers(Database& database, const std::string& tenant) {
+  const std::string are_gone =
+      " FROM shared_revision_numbers WHERE tenant = ?1 AND function <> ?2 AND function NOT IN "
+      "(SELECT name FROM shared_functions WHERE tenant = ?1)";
+  uint64_t highest = 0;
+  {
+    ASSIGN_OR_RETURN(Statement ask,
+                     database.prepare("SELECT count(*), coalesce(max(last), 0)" + are_gone));
+    ask.bind_text(1, tenant).bind_text(2, kAllOthers);
+    RETURN_IF_ERROR(ask.next());
+    if (ask.column_uint(0) <= kNumbersOfRemoved) return {};
+    highest = ask.column_uint(1);
+  }
+  ASSIGN_OR_RETURN(const auto before, last_number(database, tenant, kAllOthers));
+  RETURN_IF_ERROR(note_number(database, tenant, kAllOthers, std::max(highest, before.value_or(0))));
+  ASSIGN_OR_RETURN(Statement drop, database.prepare("DELETE" + are_gone));
+  drop.bind_text(1, tenant).bind_text(2, kAllOthers);
+  return drop.run();
 }
 
 }  // namespace
@@ -101,6 +135,20 @@ Result<void> drop_revisions(Database& database, const std::string& tenant,
   ASSIGN_OR_RETURN(Statement drop, database.prepare("DELETE FROM shared_revisions WHERE tenant = "
                                                     "?1 AND function = ?2"));
   drop.bind_text(1, tenant).bind_text(2, function);
+  RETURN_IF_ERROR(drop.run());
+  return gather_numbers(database, tenant);
+}
+
+Result<void> drop_revisions_of_none(Database& database) {
+  return database.run(
+      "DELETE FROM shared_revisions WHERE NOT EXISTS (SELECT 1 FROM shared_functions f WHERE "
+      "f.tenant = shared_revisions.tenant AND f.name = shared_revisions.function)");
+}
+
+Result<void> drop_revision_numbers(Database& database, const std::string& tenant) {
+  ASSIGN_OR_RETURN(Statement drop,
+                   database.prepare("DELETE FROM shared_revision_numbers WHERE tenant = ?1"));
+  drop.bind_text(1, tenant);
   return drop.run();
 }
 

@@ -40,8 +40,15 @@ Result<SharedDeployment> note_revision(Database& database, const SharedFunction&
 // The last first.
 Result<std::vector<SharedRevision>> read_revisions(Database& database, const std::string& tenant,
                                                    const std::string& function);
-// The function is gone.
+// The function is gone. Its number stays used: its own row keeps it while no more than
+// kNumbersOfRemoved functions of the tenant have one without being there, and then one row for all,
+// above which functions that are new begin.
+inline constexpr uint64_t kNumbersOfRemoved = 1000;
 Result<void> drop_revisions(Database& database, const std::string& tenant,
                             const std::string& function);
+// Those of functions that are gone, also where a program removed them that knows no revisions.
+Result<void> drop_revisions_of_none(Database& database);
+// The tenant is gone, and its numbers with it.
+Result<void> drop_revision_numbers(Database& database, const std::string& tenant);
 
 }  // namespace lambent::catalog

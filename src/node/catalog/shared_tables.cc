@@ -38,6 +38,7 @@ Result<std::string> digest_of(Database& database, const std::string& tenant,
 }
 
 Result<void> drop_packages(Database& database) {
+  RETURN_IF_ERROR(drop_revisions_of_none(database));
   return database.run(
       "DELETE FROM shared_packages WHERE sha256 NOT IN (SELECT code_sha256 FROM shared_functions "
       "UNION SELECT code_sha256 FROM shared_revisions)");
@@ -344,7 +345,9 @@ Result<void> remove_shared_tenant(Database& database, const std::string& name) {
   ASSIGN_OR_RETURN(Statement remove, database.prepare("DELETE FROM shared_tenants WHERE name = "
                                                       "?1"));
   remove.bind_text(1, name);
-  return remove.run();
+  RETURN_IF_ERROR(remove.run());
+  RETURN_IF_ERROR(drop_revision_numbers(database, name));
+  return drop_packages(database);
 }
 
 Result<uint64_t> version_in(Database& database, const std::string& table) {
@@ -366,8 +369,13 @@ Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t k
     contents.tenants.push_back({tenants.column_text(0), tenants.column_text(1)});
   }
   ASSIGN_OR_RETURN(Statement functions,
-                   database.prepare("SELECT tenant, name, digest, code_sha256 FROM "
-                                    "shared_functions ORDER BY tenant, name"));
+                   database.prepare("SELECT f.tenant, f.name, f.digest, f.code_sha256, "
+                                    "coalesce(r.revision, 0), coalesce(r.deployed_at_ns, 0) FROM "
+                                    "shared_functions f LEFT JOIN shared_revisions r ON r.tenant = "
+                                    "f.tenant AND r.function = f.name AND r.digest = f.digest AND "
+                                    "r.revision = (SELECT max(revision) FROM shared_revisions l "
+                                    "WHERE l.tenant = f.tenant AND l.function = f.name) ORDER BY "
+                                    "f.tenant, f.name"));
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, functions.next());
     if (!more) break;
@@ -375,7 +383,9 @@ Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t k
                                   .name = functions.column_text(1),
                                   .digest = functions.column_text(2),
                                   .code_sha256 = functions.column_text(3),
-                                  .copy = {}});
+                                  .copy = {},
+                                  .revision = functions.column_uint(4),
+                                  .deployed_at = Duration(functions.column_int(5))});
   }
   return std::optional<SharedContents>(std::move(contents));
 }

@@ -27,8 +27,10 @@ struct SharedFunction {
   std::string digest;       // of `copy`
   std::string code_sha256;  // empty: it has no package
   std::string copy;         // JSON
-  uint64_t revision = 0;    // of the node that puts it: the least that it is to have
+  // Of the node that puts it: the least that it is to have. Read: what it has; 0: none yet.
+  uint64_t revision = 0;
   uint64_t code_bytes = 0;  // of what a revision tells
+  Duration deployed_at{};   // as SharedDeployment's; only read
 
   bool operator==(const SharedFunction&) const = default;
 };

@@ -69,10 +69,14 @@ bool asks_around(http::Destination destination) {
          destination == http::Destination::kAllWhoKnow;
 }
 
-// Whether another node may answer better: this one does not know it, keeps nothing of the kind
-// (such as a journal), or could not look. What is wrong with the request is wrong everywhere.
-bool may_be_told_elsewhere(int status) {
-  return status == 404 || status == 412 || status == 429 || status >= 500;
+// Whether another node may answer better: this one does not know it, or keeps nothing of the kind
+// (such as a journal). What is wrong with the request is wrong everywhere, and a catalog that all
+// share is away for all: asked one after the other, each would wait for it.
+bool may_be_told_elsewhere(int status) { return status == 404 || status == 412 || status == 501; }
+
+// Whether a node that does not answer may know more.
+bool is_no_answer(const std::optional<http::Response>& known) {
+  return !known || known->status == 412 || known->status == 429 || known->status >= 500;
 }
 
 // Why no node that takes work has these GPUs; nothing: this one has, and tells what keeps it.
@@ -425,7 +429,7 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
   // Of all answers the first that is none of "unknown" counts.
   if (unknown.status != 404 && !forward->known) forward->known = unknown;
   const bool is_last = forward->left.empty();
-  if (is_last && !asks_all && !forward->known && !forward->silent.empty()) {
+  if (is_last && !asks_all && is_no_answer(forward->known) && !forward->silent.empty()) {
     return refuse(forward, {ErrorCode::kUnavailable,
                             "no node that answers has it, and node '" + forward->silent.front() +
                                 "', which may have it, does not answer; try again later"});

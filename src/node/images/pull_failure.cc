@@ -72,9 +72,13 @@ Error pull_failure(const std::string& reference, std::string_view output) {
                 "with --registry-auth: " +
                 said(output)};
   }
-  if (has_any(output, {"manifest unknown", "name unknown", "not found", "no descriptor found",
-                       "no such file or directory", "NAME_UNKNOWN"})) {
-    return {ErrorCode::kInvalidArgument, what + "there is no such image or tag: " + said(output)};
+  const std::string is_none = what + "there is no such image or tag: ";
+  if (has_any(output, {"manifest unknown", "name unknown", "NAME_UNKNOWN", "MANIFEST_UNKNOWN",
+                       "unknown: artifact"})) {
+    return {ErrorCode::kNotFound, is_none + said(output)};
+  }
+  if (has_any(output, {"not found", "no descriptor found", "no such file or directory"})) {
+    return {ErrorCode::kInvalidArgument, is_none + said(output)};
   }
   if (has_any(output,
               {"connection refused", "no such host", "i/o timeout", "connection reset",

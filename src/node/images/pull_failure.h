@@ -8,7 +8,8 @@
 
 namespace lambent::images {
 
-// INVALID_ARGUMENT: there is no such image, it is not for this machine, or its layers are no good.
+// NOT_FOUND: its registry has no such image. INVALID_ARGUMENT: there is none on this machine, it is
+// not for this machine, or its layers are no good.
 // FAILED_PRECONDITION: its files are not readable. PERMISSION_DENIED: its registry wants
 // credentials. UNAVAILABLE: the registry did not answer. STORAGE_FULL.
 Error pull_failure(const std::string& reference, std::string_view output);

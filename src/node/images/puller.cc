@@ -114,6 +114,8 @@ class Pull {
     sync();
     std::error_code error;
     fs::rename(layout(), ready + "/" + kLayoutFolder, error);
+    // As in finish().
+    if (error && fs::exists(ready + "/" + kLayoutFolder)) return image;
     if (error) return Error{ErrorCode::kInternal, "move to " + ready + ": " + error.message()};
     RETURN_IF_ERROR(write_file_atomically(ready + "/" + kReportFile, to_json(image), false));
     return image;

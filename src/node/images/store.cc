@@ -60,10 +60,17 @@ SharedFolder read_layout(const std::string& folder, const std::string& name) {
   return layout;
 }
 
-// Whether another node may have what a registry did not give.
+// Whether another node may have what a registry did not give. What is wrong with the image is wrong
+// everywhere.
 bool may_be_elsewhere(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kPermissionDenied ||
-         code == ErrorCode::kInvalidArgument || code == ErrorCode::kDeadlineExceeded;
+         code == ErrorCode::kNotFound || code == ErrorCode::kDeadlineExceeded;
+}
+
+// What a function names and is not there is a mistake in what the function says.
+Result<PulledImage> as_told(Result<PulledImage> image) {
+  if (image.ok() || image.error().code != ErrorCode::kNotFound) return image;
+  return Error{ErrorCode::kInvalidArgument, image.error().message};
 }
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
@@ -203,23 +210,33 @@ Result<PullOrder> ImageStore::order_of(const ImageReference& reference,
 void ImageStore::ensure(const ImageReference& reference, const std::string& local_path,
                         const ImageAccess& access, Done done) {
   const PulledImage* image = find(reference.digest);
-  if (image != nullptr && (access.is_known || reference.is_local())) return done(*image);
+  const bool is_here = image != nullptr && (access.is_known || reference.is_local());
+  if (is_here && is_whole(reference.digest)) return done(*image);
+  // Its layout is for other nodes: the function goes on without.
+  done = [this, is_here, digest = reference.digest,
+          done = std::move(done)](Result<PulledImage> pulled) {
+    const PulledImage* here = is_here && !pulled.ok() ? find(digest) : nullptr;
+    done(here != nullptr ? *here : as_told(std::move(pulled)));
+  };
   const bool is_elsewhere =
-      access.is_elsewhere && source_.bring && check_registry(reference, options_.registries).ok();
+      access.is_elsewhere && check_registry(reference, options_.registries).ok();
   if (!is_elsewhere) return pull(reference, local_path, false, access, std::move(done));
-  if (reference.is_local()) return bring(reference, local_path, access, std::move(done));
+  const bool is_local = reference.is_local();
+  if (is_local && source_.bring) return bring(reference, local_path, access, std::move(done));
   // A registry is made to be asked by many. Other nodes are asked if it is gone, no longer has the
-  // image, or does not give it to this node.
+  // image, or does not give it to this node. A node that starts hears of others meanwhile.
   pull(reference, local_path, false, access,
-       [this, reference, access, done = std::move(done)](const Result<PulledImage>& pulled) {
-         if (pulled.ok() || !may_be_elsewhere(pulled.error().code)) return done(pulled);
+       [this, reference, is_local, access,
+        done = std::move(done)](const Result<PulledImage>& pulled) {
+         const bool is_told =
+             pulled.ok() || !source_.bring || !(is_local || may_be_elsewhere(pulled.error().code));
+         if (is_told) return done(pulled);
          source_.bring(reference.digest, [this, reference, access, problem = pulled.error(),
                                           done](const Result<std::string>& layout) {
            if (layout.ok()) return pull(reference, *layout, true, access, done);
-           // A node that is silent may have it.
+           // A node that is silent may have it, and a disk may have room later.
            const Error& elsewhere = layout.error();
-           const bool is_nowhere = elsewhere.code == ErrorCode::kNotFound;
-           done(Error{is_nowhere ? problem.code : elsewhere.code,
+           done(Error{is_retryable(elsewhere.code) ? elsewhere.code : problem.code,
                       problem.message + " (of the other nodes: " + elsewhere.message + ")"});
          });
        });
@@ -411,6 +428,11 @@ const PulledImage* ImageStore::find(const std::string& digest) const {
   if (digest.empty()) return nullptr;
   const auto found = images_.find(key_of(digest));
   return found == images_.end() ? nullptr : &found->second;
+}
+
+bool ImageStore::is_whole(const std::string& digest) const {
+  if (find(digest) == nullptr) return false;
+  return !options_.keeps_layouts || layouts_.contains(key_of(digest));
 }
 
 Result<ImageStart> ImageStore::start(const ImageCommand& command) const {

@@ -102,7 +102,8 @@ class ImageStore {
   // `local_path`: where an image of the worker's machine lies, without links; it was allowed. Its
   // digest is what a function has to keep. FAILED_PRECONDITION: there is no skopeo or umoci.
   // PERMISSION_DENIED: the registry is not allowed. Others as pull_image(). An image that is here
-  // is given to a tenant that does not have it once its registry has shown that it may.
+  // is given to a tenant that does not have it once its registry has shown that it may. One that is
+  // here without its layout is given in any case, and the layout comes first if it can be had.
   void ensure(const ImageReference& reference, const std::string& local_path,
               const ImageAccess& access, Done done);
   // Where else to look for images of other machines, from now on.
@@ -115,6 +116,9 @@ class ImageStore {
   std::string progress(const std::string& reference) const;
   // The image that has this digest; null: it is not here.
   const PulledImage* find(const std::string& digest) const;
+  // Whether it is here with all that this node keeps of images. Those of a worker that kept no
+  // layouts lack theirs.
+  bool is_whole(const std::string& digest) const;
   // UNAVAILABLE: it is being pulled again. FAILED_PRECONDITION: it is not here.
   Result<ImageStart> start(const ImageCommand& command) const;
   // The packages that functions have (key_of() of images): other images may go.

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "core/base/fd.h"
 #include "core/base/log.h"
 #include "core/base/testing/testing.h"
 #include "core/base/time.h"
@@ -233,9 +234,84 @@ TEST_F(KeptLayoutTest, StaysForAWhileAfterAnotherNodeHasReadIt) {
   }
 }
 
+// A store whose pulls end as `answer` says, and which writes down each.
+class PullAnswersTest : public KeptLayoutTest {
+ protected:
+  PullAnswersTest() {
+    std::ofstream(folder_ / "pull") << "#!/bin/sh\necho >> " << folder_.path()
+                                    << "/pulls\nexec cat " << folder_.path() << "/answer\n";
+    fs::permissions(folder_ / "pull", fs::perms::owner_all);
+  }
+  void answers(const std::string& line) { std::ofstream(folder_ / "answer") << line << "\n"; }
+  Result<PulledImage> ensure(ImageStore& store, const std::string& reference,
+                             const std::string& path, const ImageAccess& access) {
+    std::optional<Result<PulledImage>> told;
+    store.ensure(*parse_image_reference(reference), path, access,
+                 [&](const auto& image) { told = image; });
+    for (int turn = 0; turn < 2000 && !told; ++turn) loop_.run_once(milliseconds(1));
+    return told.value_or(Error{ErrorCode::kInternal, "no answer"});
+  }
+  size_t pulls() const {
+    const auto text = read_file(folder_ / "pulls", 100);
+    return text.ok() ? text->size() : 0;
+  }
+};
+
+TEST_F(PullAnswersTest, OtherNodesAreAskedForWhatARegistryDoesNotGiveOnly) {
+  ImageStore store(loop_, log_, offload(), options());
+  unsigned asked = 0;
+  Error elsewhere{ErrorCode::kUnavailable, "node 'b' does not answer"};
+  store.set_source({.bring =
+                        [&](const std::string&, auto done) {
+                          ++asked;
+                          done(elsewhere);
+                        },
+                    .release = [](const std::string&) {}});
+  const std::string reference = "ghcr.io/a/b@sha256:" + std::string(64, 'e');
+  const auto outcome = [&](ErrorCode code) {
+    answers("failed " + std::string(name_of(code)) + " why");
+    return ensure(store, reference, "", {.is_elsewhere = true}).error();
+  };
+  // What is wrong with the image itself, with this node or with the request.
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kFailedPrecondition,
+                               ErrorCode::kStorageFull, ErrorCode::kInternal}) {
+    EXPECT_EQ(outcome(code), (Error{code, "why"}));
+  }
+  EXPECT_EQ(asked, 0U);
+  for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kPermissionDenied,
+                               ErrorCode::kUnavailable, ErrorCode::kDeadlineExceeded}) {
+    EXPECT_EQ(outcome(code).code, ErrorCode::kUnavailable);
+  }
+  EXPECT_EQ(asked, 4U);
+  elsewhere = {ErrorCode::kDataLoss, "other bytes came"};
+  EXPECT_EQ(outcome(ErrorCode::kPermissionDenied).code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(outcome(ErrorCode::kNotFound).code, ErrorCode::kInvalidArgument) << "as ever";
+}
+
+TEST_F(PullAnswersTest, OneThatIsHereWithoutItsLayoutGetsItIfItCanBeHad) {
+  fs::rename(layout_, folder_ / "aside");
+  ImageOptions keeps = options();
+  keeps.keeps_layouts = true;
+  ImageStore store(loop_, log_, offload(), keeps);
+  ASSERT_TRUE(store.recover().ok());
+  const std::string reference = "oci:/srv/app@" + image().digest;
+  answers("failed UNAVAILABLE the disk is away");
+  const auto without = ensure(store, reference, "/srv/app", {.is_known = true});
+  ASSERT_TRUE(without.ok()) << to_string(without.error());
+  EXPECT_EQ(without->digest, image().digest);
+  EXPECT_EQ(pulls(), 1U);
+  EXPECT_FALSE(store.is_whole(image().digest));
+  fs::rename(folder_ / "aside", layout_);
+  answers("done " + to_json(image()));
+  ASSERT_TRUE(ensure(store, reference, "/srv/app", {.is_known = true}).ok());
+  EXPECT_EQ(store.layouts().size(), 1U);
+  ASSERT_TRUE(ensure(store, reference, "/srv/app", {.is_known = true}).ok());
+  EXPECT_EQ(pulls(), 2U) << "and not again";
+}
+
 TEST(PullFailureTest, SaysWhatTheCallerCanDo) {
   const std::pair<const char*, ErrorCode> said[] = {
-      {"level=fatal msg=\"Error parsing image: manifest unknown\"", ErrorCode::kInvalidArgument},
+      {"level=fatal msg=\"Error parsing image: manifest unknown\"", ErrorCode::kNotFound},
       {"unauthorized: authentication required", ErrorCode::kPermissionDenied},
       {"dial tcp 127.0.0.1:1: connect: connection refused", ErrorCode::kUnavailable},
       {"lookup nowhere.invalid: no such host", ErrorCode::kUnavailable},
@@ -243,6 +319,8 @@ TEST(PullFailureTest, SaysWhatTheCallerCanDo) {
       {"choosing image: no image found in manifest list for architecture amd64",
        ErrorCode::kInvalidArgument},
       {"open /opt/lambent/source/index.json: permission denied", ErrorCode::kFailedPrecondition},
+      {"open /opt/lambent/source/index.json: no such file or directory",
+       ErrorCode::kInvalidArgument},
       {"", ErrorCode::kInvalidArgument}};
   for (const auto& [output, code] : said) {
     EXPECT_EQ(pull_failure("app:1", output).code, code) << output;

@@ -33,6 +33,8 @@ Error no_code_to_change() {
           "the worker does not have this code to change a part of it; send it as the part 'code'"};
 }
 
+// Between two attempts to have the image of a function that was here before.
+constexpr Duration kImagePeriod = seconds(10);
 // Between two looks whether only the new revision serves.
 constexpr Duration kHandOverPeriod = milliseconds(20);
 
@@ -416,9 +418,10 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
   access->is_elsewhere = has_image_elsewhere(spec, image);
   // One that is here already, and the tenant's, needs no path.
   const bool is_here = access->is_known && uses_.images->find(image.digest) != nullptr;
-  auto path =
-      is_here ? Result<std::string>(std::string()) : host_path_of(mounts_, spec.name.tenant, image);
-  if (!path.ok() && access->is_elsewhere) path = std::string();
+  auto path = is_here && uses_.images->is_whole(image.digest)
+                  ? Result<std::string>(std::string())
+                  : host_path_of(mounts_, spec.name.tenant, image);
+  if (!path.ok() && (is_here || access->is_elsewhere)) path = std::string();
   if (!path.ok()) return done(path.error());
   // Whether it can be had is known once it is there.
   if (unpacked.change.dry_run && !is_here) {
@@ -497,6 +500,14 @@ void Deployments::put(Unpacking unpacked, Done done) {
   uses_.shared->put(spec, uses_.functions.find(spec.name),
                     [this, held, spec, done = std::move(done)](const auto& agreed) {
                       if (!agreed.ok()) return done(agreed.error());
+                      const FunctionSpec* before = uses_.functions.find(spec.name);
+                      // To all nodes it is the deployment that is here.
+                      const bool is_it = agreed->revision > 0 && agreed->revision < spec.revision &&
+                                         before != nullptr && is_same_deployment(*before, spec);
+                      if (is_it && held->change.publish) {
+                        return publish_now(*before, std::nullopt, done);
+                      }
+                      if (is_it) return done(*before);
                       FunctionSpec kept = spec;
                       // Never back: dispatch takes a lower one for an older deployment.
                       kept.revision = std::max(kept.revision, agreed->revision);
@@ -875,15 +886,25 @@ void Deployments::recover_image(const FunctionSpec& spec) {
                                          {"tenant", int64_t{name.tenant.value}},
                                          {"error", to_string(error)}});
   };
-  const auto path = host_path_of(mounts_, spec.name.tenant, command->image);
+  // Where this node may not read it, another node may have it.
+  auto path = host_path_of(mounts_, spec.name.tenant, command->image);
+  if (!path.ok() && has_image_elsewhere(spec, command->image)) path = std::string();
   if (!path.ok()) return failed(path.error());
   auto access = image_access(spec.name.tenant, command->image, uses_.functions, uses_.revisions,
                              uses_.secrets);
   if (!access.ok()) return failed(access.error());
   access->is_known = true;
+  access->is_elsewhere = has_image_elsewhere(spec, command->image);
   uses_.images->ensure(command->image, *path, *access,
-                       [failed](const Result<images::PulledImage>& here) {
-                         if (!here.ok()) failed(here.error());
+                       [this, failed, name = spec.name](const Result<images::PulledImage>& here) {
+                         if (here.ok()) return;
+                         failed(here.error());
+                         if (!is_retryable(here.error().code)) return;
+                         // Other nodes, which may have it, are told of when this one runs.
+                         uses_.loop.call_after(kImagePeriod, [this, name] {
+                           const FunctionSpec* now = uses_.functions.find(name);
+                           if (now != nullptr && runs_image(*now)) recover_image(*now);
+                         });
                        });
 }
 

@@ -102,6 +102,8 @@ class Deployments {
   void publish(Publication publication, Done done);
   // New sandboxes for the function as it is, after a change that is under way.
   void renew(const FunctionName& name, Done done);
+  // A change that FunctionVersions made is over: for those that waited for it.
+  void renew_waiting(const FunctionName& name);
   // The functions that refer to a secret, in order of name.
   std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
   // The functions that mount a volume, in order of name.
@@ -179,7 +181,6 @@ class Deployments {
   Result<void> check_instances(const FunctionSpec& spec) const;
   // Once sandboxes of before serve its calls no longer.
   void answer_after_hand_over(FunctionSpec spec, Done done);
-  void renew_waiting(const FunctionName& name);
 
   const Dependencies uses_;
   const MountUses mounts_;

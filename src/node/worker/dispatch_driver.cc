@@ -156,7 +156,8 @@ void DispatchDriver::perform_deferred(const dispatch::Action& action) {
   }
   const auto& start = std::get<dispatch::StartSandbox>(action);
   const FunctionSpec* spec = uses_.functions.find(start.function);
-  if (spec == nullptr || spec->revision == start.revision) return start_sandbox(start);
+  const bool is_current = uses_.functions.sandbox_revision(start.function) == start.revision;
+  if (spec == nullptr || is_current) return start_sandbox(start);
   fail_start(start, {ErrorCode::kAborted, "the function was changed"}, kPlatformFailure);
 }
 

@@ -22,9 +22,13 @@ Result<FunctionSpec> find_revision(const std::vector<Revision>& kept, const Func
                                    std::optional<uint64_t> revision) {
   std::string numbers;
   const FunctionSpec* found = nullptr;
+  // Without one that is current, such as in the list of other nodes, the number tells where it is:
+  // a list with one may have other numbers than this node.
+  const bool has_current = std::ranges::any_of(kept, &Revision::is_current);
   for (auto each = kept.rbegin(); each != kept.rend(); ++each) {
     const FunctionSpec& spec = each->spec;
-    if ((each->is_current || spec.revision >= current.revision) && !revision) break;
+    const bool is_reached = has_current ? each->is_current : spec.revision >= current.revision;
+    if (is_reached && !revision) break;
     numbers += (numbers.empty() ? "" : ", ") + std::to_string(spec.revision);
     if (revision ? spec.revision == *revision : !is_same_deployment(spec, current)) found = &spec;
   }
@@ -232,6 +236,29 @@ void FunctionVersions::forget_alias(const FunctionName& function, const std::str
     if (removed.ok()) uses_.aliases.remove(gone.function, gone.name);
     done(std::move(removed));
   });
+}
+
+void FunctionVersions::renumber(const FunctionName& function, uint64_t revision,
+                                Duration deployed_at, Callback<void> done) {
+  const auto current = uses_.functions.get(function);
+  if (!current.ok()) return done(current.error());
+  FunctionSpec spec = **current;
+  if (spec.revision > revision || !uses_.functions.begin_change(function)) {
+    return done(
+        Error{ErrorCode::kAborted, "function " + in_quotes(function.name) + " is being changed"});
+  }
+  spec.revision = revision;
+  spec.last_modified = deployed_at;
+  const auto kept = [this, function, done = std::move(done)](const Result<FunctionSpec>& stored) {
+    if (stored.ok()) {
+      uses_.functions.put(*stored);
+      uses_.revisions.keep(*stored);
+    }
+    uses_.functions.end_change(function);
+    uses_.deployments.renew_waiting(function);
+    done(stored.ok() ? Result<void>() : stored.error());
+  };
+  uses_.catalog.put_function(std::move(spec), kept, true);
 }
 
 Result<Alias> FunctionVersions::find_alias(const FunctionName& function,

@@ -19,9 +19,9 @@ class FunctionVersions final : public VersionService, public VersionCopies {
   // All outlive it; the constructor uses none.
   struct Dependencies {
     catalog::Catalog& catalog;
-    const FunctionRegistry& functions;
+    FunctionRegistry& functions;
     Aliases& aliases;
-    const Revisions& revisions;
+    Revisions& revisions;
     Deployments& deployments;
     const WorkerStatus& status;
     CodeStore& code;
@@ -54,6 +54,8 @@ class FunctionVersions final : public VersionService, public VersionCopies {
   void copy_alias(Alias alias, Callback<void> done) override;
   void forget_alias(const FunctionName& function, const std::string& alias,
                     Callback<void> done) override;
+  void renumber(const FunctionName& function, uint64_t revision, Duration deployed_at,
+                Callback<void> done) override;
 
  private:
   void put_updated(Alias alias, Callback<Alias> done);
