@@ -119,6 +119,41 @@ TEST_F(MemoryPressureTest, MovesUnwantedMemoryOutBeforeItFetchesAhead) {
   EXPECT_TRUE(parts_.got<MoveMemoryIn>().empty());
 }
 
+// What leaves the first of two GPUs makes room on the second as well, though there another one was
+// used longer ago.
+TEST(MemoryPressure, MovesNoMoreOutForOneOnTwoGpusThanMakesRoomOnBoth) {
+  DispatchOptions options = one_gpu();
+  options.fleet.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16)});
+  Parts parts(options);
+  const FunctionId on_one{3};
+  const auto add = [&](FunctionId function, uint64_t gib, unsigned gpus) {
+    parts.functions.registered({{.id = function,
+                                 .tenant = TenantId{1},
+                                 .device_memory = Bytes::gib(gib),
+                                 .gpu_count = gpus}});
+  };
+  add(kF, 6, 2);
+  add(kOther, 12, 2);
+  add(on_one, 4, 1);
+  scheduling::Fleet& fleet = parts.pools.gpu.fleet();
+  MemoryMoves& moves = parts.pools.gpu.moves();
+  const SandboxId next = parts.run_one(1, kF);
+  moves.move_out(*fleet.find(next), MoveDepth::kMemory);
+  moves.end(*fleet.find(next), {.sandbox = next, .direction = MoveDirection::kOut});
+  fleet.set_taken(0, Bytes::gib(16));
+  const SandboxId small = parts.run_one(2, on_one);
+  fleet.set_taken(0, Bytes(0));
+  ASSERT_TRUE(parts.gpu_sandbox(small).is_on(1));
+  parts.at(1);
+  const SandboxId large = parts.run_one(3, kOther);
+  parts.at(1000);
+  parts.submit(4, kF);
+  parts.pressure.prefetch();
+  const auto moved_out = parts.got<MoveMemoryOut>();
+  ASSERT_EQ(moved_out.size(), 1u);
+  EXPECT_EQ(moved_out[0].sandbox, large);
+}
+
 TEST(MemoryPressure, EvictsIdleSandboxesBesideWhatIsTakenWhereNoMemoryMoves) {
   Parts parts(one_gpu(scheduling::MemoryRule::kEverySandbox));
   parts.add_function(kF, Bytes::gib(10));

@@ -23,27 +23,37 @@ void advise_all(Blocks& blocks, Device device) {
 }
 
 // A device that is full would release other memory of this process, and say nothing: so look,
-// whichever way it comes in, and on all devices before anything comes in on the first.
+// whichever way it comes in. In the context that is current.
+bool has_room(Blocks& blocks, Device device) {
+  return may_oversubscribe() || sum_of_used(blocks, device) <= free_bytes_of_current_device();
+}
+
 MemoryMoveStatus look_for_room(Blocks& blocks) {
-  if (may_oversubscribe()) return MemoryMoveStatus::kDone;
   return for_each_device(blocks, [&](Device device) {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return MemoryMoveStatus::kFailed;
-    return sum_of_used(blocks, device) > free_bytes_of_current_device()
-               ? MemoryMoveStatus::kNoDeviceMemory
-               : MemoryMoveStatus::kDone;
+    return has_room(blocks, device) ? MemoryMoveStatus::kDone : MemoryMoveStatus::kNoDeviceMemory;
   });
 }
 
 }  // namespace
 
+// Others may take what one device has free while another copies: what came in then goes back.
 MemoryMoveStatus ManagedMoves::move(Blocks& blocks, LinkDirection direction) {
+  if (direction == LinkDirection::kToHost) return carry(blocks, direction);
+  Status status = look_for_room(blocks);
+  if (status != Status::kDone) return status;
+  status = carry(blocks, direction);
+  if (status != Status::kNoDeviceMemory) return status;
+  return carry(blocks, LinkDirection::kToHost) == Status::kDone ? status : Status::kFailed;
+}
+
+MemoryMoveStatus ManagedMoves::carry(Blocks& blocks, LinkDirection direction) {
   const bool comes_in = direction == LinkDirection::kToDevice;
-  const Status room = comes_in ? look_for_room(blocks) : Status::kDone;
-  if (room != Status::kDone) return room;
   return for_each_device(blocks, [&](Device device) {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
+    if (comes_in && !has_room(blocks, device)) return Status::kNoDeviceMemory;
     if (comes_in && managed_way() != ManagedWay::kPrefetch) {
       advise_all(blocks, device);
       return Status::kDone;

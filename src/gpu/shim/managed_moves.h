@@ -19,10 +19,13 @@ class ManagedMoves {
   ManagedMoves(const ManagedMoves&) = delete;
   ManagedMoves& operator=(const ManagedMoves&) = delete;
 
-  // kNoDeviceMemory if it comes in and one of its devices has too little: nothing has come in then.
+  // kNoDeviceMemory if it comes in and one of its devices has too little: all is where it was then.
   Status move(Blocks& blocks, protocol::LinkDirection direction);
 
  private:
+  // One device after the other; kNoDeviceMemory with what went before in its new place.
+  Status carry(Blocks& blocks, protocol::LinkDirection direction);
+
   DeviceLink& link_;
   const HostMemory& host_;
 };

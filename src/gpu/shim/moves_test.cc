@@ -634,6 +634,41 @@ TEST_F(MovesOfTwoDevices, PrefetchNeitherHalfWhereOneFindsNoRoom) {
   }
 }
 
+// The second is full when the first has been prefetched, though it had room before.
+TEST_F(MovesOfTwoDevices, TakeBackWhatWasPrefetchedWhereTheOtherHasFilledMeanwhile) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  const auto device = this->device({});
+  const auto tenant = filled();
+  std::map<std::string, std::string> plain = environment_;
+  plain.erase("LD_PRELOAD");
+  Running other({kMovingProbe}, plain);
+  other.tell("device 1");
+  ASSERT_TRUE(other.wait_for("on_device"));
+  bool was_in_time = false;
+  for (int tries = 0; tries < 10 && !was_in_time; ++tries) {
+    EXPECT_EQ(tenant->worker().move_out().status, 0u);
+    const long long first = free_mib(0);
+    const int wishes = device->wishes();
+    device->hold_turns(true);  // a turn is waited for a second
+    tenant->worker().command(MemoryMessageKind::kMoveIn);
+    ASSERT_TRUE(comes_true([&] { return device->wishes() > wishes; }));
+    other.tell("take_all_but 80");
+    ASSERT_TRUE(other.wait_for("took"));
+    device->hold_turns(false);
+    const uint32_t status = tenant->worker().answer().status;
+    was_in_time = status != 0;
+    if (was_in_time) {
+      EXPECT_EQ(status, static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+      EXPECT_EQ(free_mib(0), first);
+    }
+    other.tell("give_back");
+    ASSERT_TRUE(other.wait_for("gave"));
+  }
+  EXPECT_TRUE(was_in_time);
+  EXPECT_EQ(tenant->worker().move_in().status, 0u);
+  expect_whole(*tenant);
+}
+
 TEST_F(MovesOfTwoDevices, TakeOutNeitherHalfWithoutHostMemoryForBoth) {
   const auto device = this->device({.budget = 150 * kMiB});
   const auto tenant = filled();

@@ -188,7 +188,8 @@ void DeviceSide::serve() {
   while (true) {
     std::vector<pollfd> waiting = {{stop_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const OwnedFd& connection : connections_) waiting.push_back({connection.get(), POLLIN, 0});
-    if (poll(waiting.data(), waiting.size(), -1) < 0 || waiting[0].revents != 0) return;
+    const int timeout_ms = wishes_.empty() ? -1 : 1;
+    if (poll(waiting.data(), waiting.size(), timeout_ms) < 0 || waiting[0].revents != 0) return;
     for (size_t i = 2; i < waiting.size(); ++i) {
       if (waiting[i].revents == 0) continue;
       if (const auto message = next_message(waiting[i].fd)) {
@@ -200,6 +201,7 @@ void DeviceSide::serve() {
     }
     if (waiting[1].revents != 0) connections_.push_back(listener_.accept());
     connected_ = static_cast<int>(connections_.size());
+    grant_next();
   }
 }
 
@@ -225,6 +227,7 @@ void DeviceSide::take(int fd, const MemoryMessage& message) {
       offloaded_bytes_ -= message.bytes;
       return;
     case MemoryMessageKind::kWantLink:
+      ++wished_;
       if (options_.grants_turns) wishes_.push_back({fd, message});
       return grant_next();
     case MemoryMessageKind::kLinkDone:
@@ -238,7 +241,7 @@ void DeviceSide::take(int fd, const MemoryMessage& message) {
 }
 
 void DeviceSide::grant_next() {
-  if (wishes_.empty() || turns_out_ > 0) return;
+  if (holds_turns_ || wishes_.empty() || turns_out_ > 0) return;
   MemoryMessage grant = wishes_.front().message;
   grant.kind = MemoryMessageKind::kGrantLink;
   ++turns_out_;

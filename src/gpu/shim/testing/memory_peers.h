@@ -118,6 +118,9 @@ class DeviceSide {
     return offloaded_bytes_;
   }
   int leases() const { return leases_; }
+  int wishes() const { return wished_; }  // for turns
+  // Wishes stay unanswered until it is false again.
+  void hold_turns(bool holds) { holds_turns_ = holds; }
   int connections() const { return connected_; }
   int turns() const { return turns_; }
   // Turns that were granted and not given back.
@@ -149,6 +152,8 @@ class DeviceSide {
   std::atomic<uint64_t> bytes_[2] = {};
   std::atomic<uint64_t> bytes_on_link_[protocol::kMostDevicesOfSandbox] = {};
   std::atomic<int> leases_ = 0;
+  std::atomic<int> wished_ = 0;
+  std::atomic<bool> holds_turns_ = false;
   std::atomic<int> connected_ = 0;
   std::atomic<int> turns_ = 0;
   std::atomic<int> turns_out_ = 0;
