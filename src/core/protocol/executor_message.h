@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 6;
+constexpr uint32_t kExecutorProtocolVersion = 7;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -282,7 +282,8 @@ struct ObjectHeld {
 };
 // A kept object is on the host now: its sealed memfd comes with the message. Answers WriteObject,
 // or comes by itself where its memory is needed. With an error it could not be written; NOT_FOUND:
-// it is not kept here.
+// it is not kept here. The worker says the same back, with no memfd: it has the object, or, with an
+// error, could not take it. Until then the object stays on the device.
 struct ObjectWritten {
   ObjectId object;
   std::optional<Error> error;

@@ -281,11 +281,12 @@ void ObjectIndex::coming_failed(const ObjectKey& key) {
   place(key, entries_.find(key)->second, ObjectPlace::kDevice);
 }
 
-const ObjectKey* ObjectIndex::choose_to_come() const {
-  if (on_device_.empty() || recent_.size() > 1 || !pressed(Bytes(0))) return nullptr;
+const ObjectKey* ObjectIndex::choose_to_come(Bytes wanted) const {
+  if (on_device_.empty() || recent_.size() > 1 || wanted > options_.memory) return nullptr;
+  if (!is_short(wanted, spilling_ + coming_, spilling_count_ + coming_count_)) return nullptr;
   const ObjectKey& oldest = on_device_.begin()->second;
   const Bytes size = entries_.find(oldest)->second.status.size;
-  return disk_ + size <= options_.disk ? &oldest : nullptr;
+  return disk_ + coming_ + size <= options_.disk ? &oldest : nullptr;
 }
 
 void ObjectIndex::reading_failed(const ObjectKey& key) {
@@ -339,6 +340,9 @@ Result<void> ObjectIndex::check_room(Bytes size) const {
       in_memory_ - spilling_count_ < options_.most_in_memory) {
     return {};
   }
+  if (coming_count_ > 0) {
+    return exhausted("objects that take its room come from their devices; try again later");
+  }
   if (spilling_count_ > 0) {
     return exhausted("the disk does not keep up with the objects that come in; try again later");
   }
@@ -378,6 +382,8 @@ void ObjectIndex::place(const ObjectKey& key, Entry& entry, ObjectPlace place) {
   if (takes_memory(place)) memory_ += size, ++in_memory_;
   if (is_only_on_device(before)) device_ -= size;
   if (is_only_on_device(place)) device_ += size;
+  if (before == ObjectPlace::kComing) coming_ -= size, --coming_count_;
+  if (place == ObjectPlace::kComing) coming_ += size, ++coming_count_;
   if (before == ObjectPlace::kDevice) on_device_.erase(entry.last_use);
   if (place == ObjectPlace::kDevice) {
     entry.last_use = next_use_++;
@@ -413,9 +419,14 @@ void ObjectIndex::take_out(Entries::iterator found) {
 }
 
 bool ObjectIndex::pressed(Bytes wanted) const {
+  return is_short(wanted, spilling_, spilling_count_);
+}
+
+// Where `leaving`, of so many objects, need not be counted.
+bool ObjectIndex::is_short(Bytes wanted, Bytes leaving, size_t count) const {
   const Bytes least_free(options_.memory.count / 4);
-  return memory_ - spilling_ + wanted + least_free > options_.memory ||
-         in_memory_ - spilling_count_ >= options_.most_in_memory;
+  return memory_ - leaving + wanted + least_free > options_.memory ||
+         in_memory_ - count >= options_.most_in_memory;
 }
 
 }  // namespace lambent::objects

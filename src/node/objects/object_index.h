@@ -135,16 +135,18 @@ class ObjectIndex {
   void spill_failed(const ObjectKey& key);
   // Takes room in memory for bringing it back (kReading); false if there is none now.
   bool start_reading(const ObjectKey& key);
-  // Whether room may still come of itself: something is on its way to or from the disk.
-  bool room_may_come() const { return spilling_count_ + reading_count_ > 0; }
+  // Whether room may still come of itself: something is on its way to or from the disk, or from a
+  // device.
+  bool room_may_come() const { return spilling_count_ + reading_count_ + coming_count_ > 0; }
   // It is asked for from its device (kComing).
   void start_coming(const ObjectKey& key);
   // It is in memory, and may go from its device; or stays only there.
   void came(const ObjectKey& key);
   void coming_failed(const ObjectKey& key);
-  // Who is to come from a device so that others can be spilled in its place: the least recently
-  // used, if memory is short and nothing is left to spill; null if none is.
-  const ObjectKey* choose_to_come() const;
+  // Who is to come from a device so that it can be spilled, and `wanted` bytes more find room: the
+  // least recently used, if those that come already are too few and nothing is left to spill; null
+  // if none is.
+  const ObjectKey* choose_to_come(Bytes wanted) const;
   // It is in memory again, and its file may go; or is no more, and asking says why.
   void read_back(const ObjectKey& key);
   void lose(const ObjectKey& key, Error cause, Instant now);
@@ -175,6 +177,7 @@ class ObjectIndex {
   void place(const ObjectKey& key, Entry& entry, ObjectPlace place);
   void take_out(Entries::iterator found);
   bool pressed(Bytes wanted) const;
+  bool is_short(Bytes wanted, Bytes leaving, size_t count) const;
 
   const IndexOptions options_;
   Entries entries_;
@@ -190,9 +193,11 @@ class ObjectIndex {
   Bytes spilling_;
   Bytes disk_;
   Bytes device_;  // of memory_: only reserved
+  Bytes coming_;  // of device_
   size_t in_memory_ = 0;
   size_t spilling_count_ = 0;
   size_t reading_count_ = 0;
+  size_t coming_count_ = 0;
   // Those that expired last, so that asking for them says so.
   std::deque<ObjectKey> forgotten_;
   std::set<ObjectKey> forgotten_set_;

@@ -138,5 +138,54 @@ TEST_F(ObjectKeepingTest, UnderPressureItComesAndGoesToDisk) {
   EXPECT_EQ(get_now(3), std::string(60, 'c'));
 }
 
+TEST_F(ObjectKeepingTest, AsManyComeAsAnObjectThatFindsNoRoomNeeds) {
+  for (uint32_t i = 1; i <= 7; ++i) ASSERT_TRUE(keep(i, 10).ok());
+  EXPECT_THAT(brought_, IsEmpty());
+  const auto refused = put(8, std::string(40, 'b'));
+  ASSERT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("try again later"));
+  EXPECT_THAT(brought_, ElementsAre(1, 2, 3, 4)) << "with the quarter that stays free";
+  for (uint32_t i = 1; i <= 4; ++i) ASSERT_TRUE(come(i, std::string(10, 'a')).ok());
+  EXPECT_TRUE(put(8, std::string(40, 'b')).ok());
+  disk_.work();
+  EXPECT_EQ(get_now(1), std::string(10, 'a'));
+  EXPECT_EQ(get_now(8), std::string(40, 'b'));
+}
+
+TEST_F(ObjectKeepingTest, OneThatIsReadBackWaitsForThoseThatMakeRoom) {
+  ASSERT_TRUE(put(1, std::string(60, 'a')).ok());
+  ASSERT_TRUE(put(2, std::string(60, 'b')).ok());
+  disk_.work();
+  ASSERT_TRUE(store_->remove(kTenant, id(2)).ok());
+  ASSERT_TRUE(keep(3, 70).ok());
+  std::string seen;
+  get(1, seen);
+  EXPECT_EQ(seen, "");
+  EXPECT_THAT(brought_, ElementsAre(3));
+  ASSERT_TRUE(come(3, std::string(70, 'c')).ok());
+  disk_.work();
+  EXPECT_EQ(seen, std::string(60, 'a'));
+  EXPECT_EQ(store_->statistics().device, Bytes(0));
+}
+
+TEST_F(ObjectKeepingTest, WhoWaitsForRoomHearsWhenNoneComes) {
+  ASSERT_TRUE(put(1, std::string(60, 'a')).ok());
+  ASSERT_TRUE(put(2, std::string(60, 'b')).ok());
+  disk_.work();
+  ASSERT_TRUE(store_->remove(kTenant, id(2)).ok());
+  ASSERT_TRUE(keep(3, 70).ok());
+  std::string seen, again;
+  get(1, seen);
+  store_->not_brought(kTenant, id(3), {ErrorCode::kUnavailable, "no answer"});
+  EXPECT_THAT(seen, HasSubstr("there is no memory to read object"));
+  EXPECT_THAT(brought_, ElementsAre(3)) << "it is left alone for a while";
+  pass(seconds(1));
+  get(1, again);
+  EXPECT_THAT(brought_, ElementsAre(3, 3));
+  store_->lose(kTenant, id(3), {ErrorCode::kDataLoss, "its executor was killed"});
+  disk_.work();
+  EXPECT_EQ(again, std::string(60, 'a'));
+}
+
 }  // namespace
 }  // namespace lambent::objects

@@ -8,6 +8,8 @@ namespace {
 
 // After the disk could not take an object, it is left to itself for so long.
 constexpr Duration kDiskPause = seconds(1);
+// The same of devices, where one could not be brought.
+constexpr Duration kDevicePause = seconds(1);
 
 }  // namespace
 
@@ -16,7 +18,13 @@ void ObjectStore::relieve(Bytes wanted) {
   if (loop_.now() < spill_again_) return;
   for (const ObjectKey& key : index_.choose_spills(wanted)) spill(key);
   // What is only on a device can go to disk once it is in memory.
-  if (const ObjectKey* key = index_.choose_to_come()) ask_back(ObjectKey(*key));
+  while (loop_.now() >= bring_again_) {
+    const ObjectKey* key = index_.choose_to_come(wanted);
+    if (key == nullptr) return;
+    const ObjectKey next = *key;
+    index_.start_coming(next);
+    if (bring_) bring_(next.tenant, next.object);
+  }
 }
 
 void ObjectStore::not_brought(TenantId tenant, ObjectId object, const Error& error) {
@@ -24,7 +32,9 @@ void ObjectStore::not_brought(TenantId tenant, ObjectId object, const Error& err
   const auto found = index_.find(key);
   if (!found.ok() || (*found)->place != ObjectPlace::kComing) return;
   index_.coming_failed(key);
+  bring_again_ = loop_.now() + kDevicePause;
   fail_waits(key, error.with_context("bring object " + to_string(object) + " from its device"));
+  start_reads();
 }
 
 // Of one whose bytes are in memory nothing is lost.
@@ -37,6 +47,7 @@ void ObjectStore::lose(TenantId tenant, ObjectId object, const Error& cause) {
   drop(key);
   time_expiry();
   settle(key);
+  start_reads();
 }
 
 void ObjectStore::spill(const ObjectKey& key) {

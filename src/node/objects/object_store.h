@@ -189,6 +189,7 @@ class ObjectStore {
   WaitId next_wait_ = 1;
   std::deque<ObjectKey> reads_;  // of spilled objects, until there is room for them
   Instant spill_again_{};        // the disk could not take one: not before this
+  Instant bring_again_{};        // the same, of devices
   loop::TimerId expiry_timer_;
   Instant expiry_due_ = kNever;
   uint64_t waits_begun_ = 0;

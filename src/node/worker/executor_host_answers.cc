@@ -54,6 +54,20 @@ Result<std::string> read_answer(const OwnedFd& fd) {
   return read_memory(fd.get(), Bytes(0), size);
 }
 
+// What remains of `fds` is of the objects.
+Result<std::string> take_payload(protocol::Finished& message, std::vector<OwnedFd>& fds) {
+  if (message.error) return *message.error;
+  const size_t first_object = message.payload_attached ? 1 : 0;
+  const auto kept = std::ranges::count_if(message.objects, &protocol::OutputObject::kept);
+  if (fds.size() + static_cast<size_t>(kept) != first_object + message.objects.size()) {
+    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
+  }
+  if (!message.payload_attached) return std::move(message.payload);
+  auto payload = read_answer(fds.front());
+  fds.erase(fds.begin());
+  return payload;
+}
+
 }  // namespace
 
 void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
@@ -106,17 +120,11 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
 Result<std::string> ExecutorHost::take_results(const Instance& instance,
                                                protocol::Finished& message,
                                                std::vector<OwnedFd>& fds) {
-  if (message.error) return *message.error;
-  const size_t first_object = message.payload_attached ? 1 : 0;
-  const auto kept = std::ranges::count_if(message.objects, &protocol::OutputObject::kept);
-  if (fds.size() + static_cast<size_t>(kept) != first_object + message.objects.size()) {
-    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
+  auto payload = take_payload(message, fds);
+  if (!payload.ok()) {
+    objects_.discard(instance.key, message.objects, 0);
+    return payload;
   }
-  std::string payload = std::move(message.payload);
-  if (message.payload_attached) {
-    ASSIGN_OR_RETURN(payload, read_answer(fds.front()));
-  }
-  fds.erase(fds.begin(), fds.begin() + static_cast<std::ptrdiff_t>(first_object));
   RETURN_IF_ERROR(objects_.store(instance.key, message, std::move(fds), instance.time_to_live));
   return payload;
 }

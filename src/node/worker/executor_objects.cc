@@ -137,9 +137,12 @@ Result<void> ExecutorObjects::store(const ExecutorKey& key, const protocol::Fini
     if (output.object.maker != message.invocation || store_ == nullptr) {
       return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
     }
-    const auto stored = store_one(key, output, memfds, time_to_live);
+    auto stored = store_one(key, output, memfds, time_to_live);
     // One that ran twice, because its executor went in between, may have made it before.
-    if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
+    if (!stored.ok() && stored.error().code == ErrorCode::kAlreadyExists) {
+      stored = still_there({key.tenant, output.object});
+    }
+    if (!stored.ok()) {
       discard(key, message.objects, i);
       return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
     }
@@ -163,6 +166,13 @@ Result<void> ExecutorObjects::store_one(const ExecutorKey& key,
     supervisor_.send(key, protocol::WriteObject{output.object});
   }
   return stored;
+}
+
+// What was made before may have been lost with its executor.
+Result<void> ExecutorObjects::still_there(const objects::ObjectKey& object) const {
+  ASSIGN_OR_RETURN(const auto known, store_->status(object.tenant, object.object));
+  if (known.state == objects::ObjectState::kFailed) return *known.cause;
+  return {};
 }
 
 void ExecutorObjects::made(const ExecutorKey& key, const protocol::OutputObject& output) {

@@ -97,6 +97,7 @@ class ExecutorObjects {
                   const std::optional<ObjectExports::Export>& object_export);
   Result<void> store_one(const ExecutorKey& key, const protocol::OutputObject& output,
                          std::vector<OwnedFd>& memfds, std::optional<Duration> time_to_live);
+  Result<void> still_there(const objects::ObjectKey& object) const;
   void made(const ExecutorKey& key, const protocol::OutputObject& output);
   void tell_need(const objects::ObjectKey& object, const ExecutorKey& key);
   void object_gone(TenantId tenant, ObjectId object);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/packet.h"
+#include "core/domain/limits.h"
 
 namespace lambent::worker {
 namespace {
@@ -18,7 +19,10 @@ using protocol::ExecutorMessage;
 // What one executor may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 64;
 constexpr size_t kOutputPerTurn = 64 * 1024;
+// Messages that it has not read. Short ones are of objects, of which many may go in one turn.
 constexpr size_t kMostOutgoing = 4096;
+constexpr size_t kMostShortOutgoing = 4 * limits::kObjectsOfTenant;
+constexpr size_t kShortMessage = 128;
 // From the launch until its context is there.
 constexpr Duration kHelloTimeout = seconds(30);
 // How long one that is not wanted yet waits for memory, and how often is looked: others' memory
@@ -211,10 +215,12 @@ void ExecutorProcess::send(ExecutorMessage message, std::vector<OwnedFd> fds) {
     if (sent.error().code == ErrorCode::kUnavailable) return;  // receive() finds out
     if (sent.error().code != ErrorCode::kResourceExhausted) return kill(sent.error());
   }
-  if (outgoing_.size() == kMostOutgoing) {
+  const bool is_short = bytes.size() <= kShortMessage && fds.empty();
+  if (is_short ? outgoing_.size() >= kMostShortOutgoing : long_outgoing_ >= kMostOutgoing) {
     return kill({ErrorCode::kInternal, "lambent-executor does not read its messages"});
   }
-  outgoing_.push_back({std::move(bytes), std::move(fds)});
+  if (!is_short) ++long_outgoing_;
+  outgoing_.push_back({std::move(bytes), std::move(fds), is_short});
   socket_watch_.update(true, true);
 }
 
@@ -227,6 +233,7 @@ void ExecutorProcess::flush() {
       if (sent.error().code == ErrorCode::kUnavailable) return;
       return kill(sent.error());
     }
+    if (!next.is_short) --long_outgoing_;
     outgoing_.pop_front();
   }
   socket_watch_.update(true, false);

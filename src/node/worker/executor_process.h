@@ -65,6 +65,7 @@ class ExecutorProcess {
   struct Outgoing {
     std::string bytes;
     std::vector<OwnedFd> fds;
+    bool is_short = false;
   };
 
   void launch_when_it_has_room();
@@ -100,6 +101,7 @@ class ExecutorProcess {
   bool ended_ = false;
   std::optional<Error> ending_;  // why it was killed
   std::deque<Outgoing> outgoing_;
+  size_t long_outgoing_ = 0;  // of these
   // So that a late launcher or timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

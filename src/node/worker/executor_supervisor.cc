@@ -48,11 +48,15 @@ std::vector<ExecutorKey> ExecutorSupervisor::kept() const {
 }
 
 void ExecutorSupervisor::need(const ExecutorKey& key, Duration longest_wait) {
-  if (!executors_.contains(key)) {
-    make_room(key.device);
-    launch(key);
-  }
+  const bool is_there = executors_.contains(key);
+  if (!is_there || is_clearing(key)) make_room(key.device);
+  if (!is_there) launch(key);
   Executor& executor = executors_.at(key);
+  if (executor.is_clearing) {
+    // It was to end, and need not.
+    executor.is_clearing = executor.retired = false;
+    loop_.cancel(std::exchange(executor.clearing_timer, {}));
+  }
   executor.last_use = ++uses_;
   loop_.cancel(std::exchange(executor.idle_timer, {}));
   Instant by = loop_.clock().now() + longest_wait;
@@ -87,20 +91,35 @@ void ExecutorSupervisor::watch_idleness(const ExecutorKey& key) {
 void ExecutorSupervisor::retire(const ExecutorKey& key, const std::string& reason) {
   const auto found = executors_.find(key);
   if (found == executors_.end() || found->second.retired) return;
-  const bool was_ready = ready(key);
-  found->second.retired = true;
-  found->second.reason = reason;
-  if (!was_ready || !events_.clear || !events_.clear(key)) return cleared(key);
-  loop_.call_after(kMostClearing,
-                   [this, key, process = process_of(key), alive = std::weak_ptr(alive_)] {
-                     if (!alive.expired() && process_of(key) == process) cleared(key);
-                   });
+  Executor& executor = found->second;
+  const bool can_clear = ready(key) && events_.clear;
+  executor.retired = executor.is_clearing = true;
+  executor.reason = reason;
+  if (!can_clear || !events_.clear(key)) return cleared(key);
+  watch_clearing(key);
+}
+
+// Ends it when nothing has come from it for too long.
+void ExecutorSupervisor::watch_clearing(const ExecutorKey& key) {
+  Executor& executor = executors_.at(key);
+  loop_.cancel(executor.clearing_timer);
+  executor.clearing_timer =
+      loop_.call_after(kMostSilence, [this, key, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) cleared(key);
+      });
 }
 
 void ExecutorSupervisor::cleared(const ExecutorKey& key) {
+  if (!is_clearing(key)) return;
+  Executor& executor = executors_.at(key);
+  executor.is_clearing = false;
+  loop_.cancel(std::exchange(executor.clearing_timer, {}));
+  executor.process->kill({ErrorCode::kCancelled, executor.reason});
+}
+
+bool ExecutorSupervisor::is_clearing(const ExecutorKey& key) const {
   const auto found = executors_.find(key);
-  if (found == executors_.end() || !found->second.retired) return;
-  found->second.process->kill({ErrorCode::kCancelled, found->second.reason});
+  return found != executors_.end() && found->second.is_clearing;
 }
 
 size_t ExecutorSupervisor::executors_on(DeviceId device) const {
@@ -247,6 +266,8 @@ void ExecutorSupervisor::heard(const ExecutorKey& key, protocol::ExecutorMessage
   } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
     executor.broken = broken->error;
     return events_.on_broken(key, broken->error);
+  } else if (const auto* written = std::get_if<protocol::ObjectWritten>(&message)) {
+    if (executor.is_clearing && !written->error) watch_clearing(key);
   }
   events_.on_message(key, std::move(message), std::move(fds));
 }
@@ -255,6 +276,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   const Executor gone = std::move(executors_.at(key));
   executors_.erase(key);
   loop_.cancel(gone.idle_timer);
+  loop_.cancel(gone.clearing_timer);
   if (events_.forget_link) events_.forget_link(gone.process->id());
   const bool was_ready = gone.process->ready();
   ++(gone.retired  ? ends_.unused
@@ -353,12 +375,15 @@ void ExecutorSupervisor::end_hung(const ExecutorKey& key, Error reason) {
   const auto found = executors_.find(key);
   if (found == executors_.end()) return;
   found->second.hung = true;
+  found->second.is_clearing = false;
   found->second.process->kill(std::move(reason));
 }
 
 void ExecutorSupervisor::end_broken(const ExecutorKey& key, Error reason) {
   const auto found = executors_.find(key);
-  if (found != executors_.end()) found->second.process->kill(std::move(reason));
+  if (found == executors_.end()) return;
+  found->second.is_clearing = false;
+  found->second.process->kill(std::move(reason));
 }
 
 }  // namespace lambent::worker

@@ -121,6 +121,8 @@ class ExecutorSupervisor {
   void retire_unused(DeviceId device, const std::string& reason);
   // Nothing is only in this one any more; if it is to end, it does.
   void cleared(const ExecutorKey& key);
+  // It is to end, and what only it has is still being brought elsewhere.
+  bool is_clearing(const ExecutorKey& key) const;
   bool launched(const ExecutorKey& key) const;
   bool empty() const { return executors_.empty(); }
   const ExecutorEnds& ends() const { return ends_; }
@@ -146,15 +148,17 @@ class ExecutorSupervisor {
     bool blamed = false;          // and whose request it was
     bool hung = false;            // it is ended for a request that does not end
     bool retired = false;         // it is ended because it is not used
+    bool is_clearing = false;     // and will be when what only it has is elsewhere
     std::string reason;           // of that
     uint64_t last_use = 0;        // counts up with every use of any
     uint64_t wanted = 0;          // at which of these it came to be used; zero: it is only kept
     bool has_room = false;        // it is only kept, and about to be launched
     loop::TimerId idle_timer;
+    loop::TimerId clearing_timer;
   };
 
-  // What is brought elsewhere before an executor ends has so long.
-  static constexpr Duration kMostClearing = seconds(5);
+  // An executor that is to end brings elsewhere what only it has, unless it is silent for so long.
+  static constexpr Duration kMostSilence = seconds(5);
   // Of what a start may take, how much may be a wait for room.
   static constexpr int kWaitPart = 3;
 
@@ -168,6 +172,7 @@ class ExecutorSupervisor {
   void replace(const ExecutorKey& key, bool was_ready);
   void heard(const ExecutorKey& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
   void retire(const ExecutorKey& key, const std::string& reason);
+  void watch_clearing(const ExecutorKey& key);
   void make_room(DeviceId device);
   size_t executors_on(DeviceId device) const;
   void watch_idleness(const ExecutorKey& key);

@@ -6,6 +6,8 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -44,14 +46,14 @@ class KeptObjects {
   Result<void> store(const objects::ObjectKey& object, const ExecutorKey& holder,
                      const TensorType& type, std::optional<Duration> time_to_live);
   // What the executor says, with the object's memfd: it is on the host from now on, or could not be
-  // written.
+  // written. It is told which.
   void on(const ExecutorKey& key, const protocol::ObjectWritten& message, std::vector<OwnedFd> fds);
   // The object is no more.
   void gone(const objects::ObjectKey& object);
   // What was only there is lost, for this reason.
   void executor_ended(const ExecutorKey& key, const Error& cause);
 
-  bool any_of(const ExecutorKey& key) const;
+  bool any_of(const ExecutorKey& key) const { return holders_.contains(key); }
   // Has all brought that is only there; false if nothing is. ExecutorSupervisor::cleared() follows.
   bool clear(const ExecutorKey& key);
 
@@ -62,17 +64,34 @@ class KeptObjects {
   struct Kept {
     ExecutorKey holder;
     Bytes size;
-    uint64_t asked = 0;  // the number of the question that is not answered; zero: there is none
   };
+  // An executor that keeps some.
+  struct Holder {
+    std::set<ObjectId> objects;
+    std::set<ObjectId> asked;     // of these: the executor was asked for them, and has not answered
+    std::set<ObjectId> awaited;   // of these: the store awaits them
+    Instant silent_since{};       // while it awaits some
+    loop::TimerId silence_timer;  // runs meanwhile
+    loop::TimerId pause_timer;    // runs after one could not be written
+    bool is_pausing = false;
+  };
+  using Objects = std::map<objects::ObjectKey, Kept>;
+
   void bring(const objects::ObjectKey& object);
+  void watch_silence(const ExecutorKey& key, Duration left);
+  void ask_for_more(const ExecutorKey& key);
+  void not_written(const ExecutorKey& key, ObjectId object, const Error& error);
+  void acknowledge(const ExecutorKey& key, ObjectId object,
+                   std::optional<Error> error = std::nullopt);
+  void take_out(Objects::iterator found);
   void count(Event event, Bytes size);
   void tell_if_cleared(const ExecutorKey& key);
 
   loop::EventLoop& loop_;
   ExecutorSupervisor& supervisor_;
   objects::ObjectStore* const store_;
-  std::map<objects::ObjectKey, Kept> objects_;
-  uint64_t questions_ = 0;
+  Objects objects_;
+  std::map<ExecutorKey, Holder> holders_;
   std::array<Counted, kEvents> counted_;
   // So that a late timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
