@@ -311,5 +311,38 @@ TEST_F(KeepingTest, AKernelThatWritesItsInputNeedsNoMemoryForAnotherCopyOfIt) {
   EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
 }
 
+TEST_F(KeepingTest, OneStaysOnTheDeviceUntilTheWorkerHasIt) {
+  add(1, process_->package(twice()));
+  const auto made = make(1, 1, input(3));
+  process_->takes_objects = false;
+  process_->send(WriteObject{made.object});
+  EXPECT_EQ(written(), std::pair(made.object, 6));
+  // The worker could not take it.
+  process_->send(
+      ObjectWritten{made.object, Error{ErrorCode::kResourceExhausted, "too many files"}});
+  process_->send(WriteObject{made.object});
+  EXPECT_EQ(written(), std::pair(made.object, 6));
+  process_->send(ObjectWritten{made.object});
+  EXPECT_EQ(write_error(made.object), ErrorCode::kNotFound);
+}
+
+TEST_F(KeepingTest, FewFilesAreOnTheirWayAtOnce) {
+  add(1, process_->package(twice()), Bytes::mib(800));
+  std::vector<ObjectId> all = {make(1, 1, input(1)).object};
+  for (uint64_t i = 2; i <= 70; ++i) {
+    const auto made = make(i, 1, all.front());
+    ASSERT_TRUE(made.kept);
+    all.push_back(made.object);
+  }
+  process_->takes_objects = false;
+  for (const ObjectId object : all) process_->send(WriteObject{object});
+  std::set<ObjectId> seen;
+  for (int i = 0; i < 64; ++i) seen.insert(written().first);
+  EXPECT_EQ(seen.size(), 64u);
+  EXPECT_EQ(write_error(input(9)), ErrorCode::kNotFound) << "what comes is no file";
+  process_->send(ObjectWritten{*seen.begin()});
+  EXPECT_TRUE(seen.insert(written().first).second);
+}
+
 }  // namespace
 }  // namespace lambent::executor
