@@ -99,6 +99,7 @@ class Executor {
   void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
   void drop(const protocol::DropObject& message);
   void handle(protocol::WriteObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::ObjectWritten message, std::vector<OwnedFd> fds);
   void handle(protocol::NeedObject message, std::vector<OwnedFd> fds);
   void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
   // The rest is handled nowhere: the worker does not send it.

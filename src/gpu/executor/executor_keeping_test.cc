@@ -2,6 +2,9 @@
 // worker.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <set>
+
 #include "gpu/executor/testing/function_testing.h"
 
 namespace lambent::executor {
@@ -108,6 +111,31 @@ TEST_F(KeepingTest, OutputsThatShareMemoryAreNotKept) {
   EXPECT_FALSE(finished->objects[0].kept);
   ASSERT_EQ(fds.size(), 1u);
   EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds[0].get())), (std::vector<int>{4, 7}));
+}
+
+TEST_F(KeepingTest, AShortOneInALargeBlockIsNotKept) {
+  constexpr size_t kQuarter = kCount / 4;
+  const auto rows = [](const std::string& name, const std::string& role) {
+    return R"({"name": ")" + name + R"(", "role": ")" + role +
+           R"(", "datatype": "INT32", "shape": [4, )" + std::to_string(kQuarter) + "]}";
+  };
+  const auto variant = [](size_t batch) {
+    return R"({"batch": )" + std::to_string(batch) + R"(, "steps": [)" +
+           scale("x", "y", 2, 0, kQuarter * batch) + "]}";
+  };
+  add(1, process_->package(
+             function({rows("x", "input"), rows("y", "output")}, {variant(1), variant(4)})));
+  for (const uint32_t batch : {1u, 4u}) {
+    const ObjectId x = input(batch);
+    process_->run(batch, 1, request(x, R"("object": true, "keep": "device")"), "application/json");
+    const std::string values = content(7).substr(0, kQuarter * batch * 4);
+    EXPECT_EQ(process_->give_object({DataType::kInt32, {batch, kQuarter}}, values), x);
+    std::vector<OwnedFd> fds;
+    const auto finished = process_->expect<Finished>(&fds);
+    ASSERT_TRUE(finished && finished->objects.size() == 1);
+    EXPECT_EQ(finished->objects[0].kept, batch == 4);
+    EXPECT_EQ(fds.size(), batch == 4 ? 0u : 1u);
+  }
 }
 
 TEST_F(KeepingTest, WhatIsLeastRecentlyUsedIsWrittenWhenMemoryIsShort) {
@@ -250,6 +278,70 @@ TEST_F(KeepingTest, AKernelThatWritesItsInputHasACopyOfIt) {
     ASSERT_TRUE(finished && !finished->error);
     EXPECT_EQ(value_of(fds.at(0)), 7);
   }
+}
+
+TEST_F(KeepingTest, AKernelThatWritesItsInputNeedsNoMemoryForAnotherCopyOfIt) {
+  add(1,
+      process_->package(
+          function({buffer("x", "in_out", kCount), buffer("t", "temporary", kCount * 3)},
+                   {scale("x", "t", 1, 0, kCount), scale("t", "x", 1, 1, kCount)})),
+      Bytes::mib(8));
+  const auto step = [&](uint64_t invocation, ObjectId x) {
+    process_->run(
+        invocation, 1,
+        R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(x) +
+            R"("}}], "outputs": [{"name": "x", "parameters": {"object": true, "keep": "device"}}]})",
+        "application/json");
+  };
+  step(1, input(5));
+  EXPECT_EQ(process_->give_object(kType, content(5)), input(5));
+  auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && !finished->error);
+  ASSERT_TRUE(finished->objects.at(0).kept);
+  const ObjectId made = finished->objects[0].object;
+  // All that the function may have is taken, by its own buffers and by the object.
+  step(2, made);
+  const auto [object, value] = written();
+  EXPECT_EQ(object, made);
+  EXPECT_EQ(value, 6);
+  EXPECT_EQ(process_->give_object(kType, content(6)), made);
+  std::vector<OwnedFd> fds;
+  finished = process_->expect<Finished>(&fds);
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+}
+
+TEST_F(KeepingTest, OneStaysOnTheDeviceUntilTheWorkerHasIt) {
+  add(1, process_->package(twice()));
+  const auto made = make(1, 1, input(3));
+  process_->takes_objects = false;
+  process_->send(WriteObject{made.object});
+  EXPECT_EQ(written(), std::pair(made.object, 6));
+  // The worker could not take it.
+  process_->send(
+      ObjectWritten{made.object, Error{ErrorCode::kResourceExhausted, "too many files"}});
+  process_->send(WriteObject{made.object});
+  EXPECT_EQ(written(), std::pair(made.object, 6));
+  process_->send(ObjectWritten{made.object});
+  EXPECT_EQ(write_error(made.object), ErrorCode::kNotFound);
+}
+
+TEST_F(KeepingTest, FewFilesAreOnTheirWayAtOnce) {
+  add(1, process_->package(twice()), Bytes::mib(800));
+  std::vector<ObjectId> all = {make(1, 1, input(1)).object};
+  for (uint64_t i = 2; i <= 70; ++i) {
+    const auto made = make(i, 1, all.front());
+    ASSERT_TRUE(made.kept);
+    all.push_back(made.object);
+  }
+  process_->takes_objects = false;
+  for (const ObjectId object : all) process_->send(WriteObject{object});
+  std::set<ObjectId> seen;
+  for (int i = 0; i < 64; ++i) seen.insert(written().first);
+  EXPECT_EQ(seen.size(), 64u);
+  EXPECT_EQ(write_error(input(9)), ErrorCode::kNotFound) << "what comes is no file";
+  process_->send(ObjectWritten{*seen.begin()});
+  EXPECT_TRUE(seen.insert(written().first).second);
 }
 
 }  // namespace

@@ -106,6 +106,10 @@ void Executor::handle(protocol::WriteObject message, std::vector<OwnedFd>) {
   kept_->write(message.object);
 }
 
+void Executor::handle(protocol::ObjectWritten message, std::vector<OwnedFd>) {
+  kept_->acknowledge(message.object, message.error);
+}
+
 void Executor::handle(protocol::NeedObject message, std::vector<OwnedFd>) {
   store_->want(DeviceName::of(message.object), message.needed);
 }

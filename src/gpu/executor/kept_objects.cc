@@ -14,6 +14,10 @@ namespace {
 constexpr uint64_t kShared = 0;
 // Where a place was missing, at least this part of the limit is written at once.
 constexpr uint64_t kBatches = 8;
+// Files that are written at once, or on their way to the worker: so many, of so much host memory,
+// or one.
+constexpr size_t kMostFiles = 64;
+constexpr Bytes kMostHostMemory = Bytes::gib(1);
 
 }  // namespace
 
@@ -38,17 +42,43 @@ void KeptObjects::write(ObjectId object) {
     return hooks_.written(object,
                           Error{ErrorCode::kNotFound, "it does not lie on the device any more"});
   }
-  if (!found->second.is_written) begin(object, found->second);
+  const Stage stage = found->second.stage;
+  // One that was chosen here need not wait for the others.
+  if (stage == Stage::kQueued) asked_.push_back(object);
+  if (stage == Stage::kLies) queue(object, found->second, asked_);
+}
+
+void KeptObjects::acknowledge(ObjectId object, const std::optional<Error>& error) {
+  const auto found = objects_.find(object);
+  if (found == objects_.end()) return;
+  Kept& kept = found->second;
+  if (error) {
+    if (kept.stage == Stage::kSent) not_written(object);
+    return;
+  }
+  ++successes_;
+  // The file of an earlier write was acknowledged late: this one is of no use.
+  if (kept.stage == Stage::kWritten) {
+    kept.is_gone = true;
+    return;
+  }
+  settle(kept);
+  remove(object);
+  tell(object);
 }
 
 void KeptObjects::forget(ObjectId object) {
   const auto found = objects_.find(object);
   if (found == objects_.end()) return;
-  if (found->second.is_written) {
-    found->second.is_gone = true;
+  Kept& kept = found->second;
+  if (kept.stage == Stage::kWritten) {
+    kept.is_gone = true;
     return;
   }
+  const bool was_awaited = kept.stage != Stage::kLies;
+  settle(kept);
   remove(object);
+  if (was_awaited) tell(object);
 }
 
 bool KeptObjects::make_room() {
@@ -59,7 +89,7 @@ bool KeptObjects::make_room() {
 void KeptObjects::when_written(std::function<void()> then) {
   Waiting waiting{.objects = {}, .then = std::move(then)};
   for (const auto& [object, kept] : objects_) {
-    if (kept.is_written) waiting.objects.insert(object);
+    if (kept.stage != Stage::kLies) waiting.objects.insert(object);
   }
   if (waiting.objects.empty()) return waiting.then();
   waiting_.push_back(std::move(waiting));
@@ -71,14 +101,38 @@ void KeptObjects::write_oldest(Bytes size) {
   std::vector<std::tuple<bool, uint64_t, ObjectId>> order;
   for (const auto& [object, kept] : objects_) {
     const DeviceName name = DeviceName::of(object);
-    if (!kept.is_written) {
+    if (kept.stage == Stage::kLies && kept.failed_at != successes_) {
       order.emplace_back(store_.is_wanted(name), store_.find(name)->last_use, object);
     }
   }
   std::ranges::sort(order);
   for (const auto& [wanted, last_use, object] : order) {
     if (writing_ >= size) return;
-    begin(object, objects_.at(object));
+    Kept& kept = objects_.at(object);
+    if (kept.stage == Stage::kLies) queue(object, kept, chosen_);
+  }
+}
+
+void KeptObjects::queue(ObjectId object, Kept& kept, std::deque<ObjectId>& queue) {
+  kept.stage = Stage::kQueued;
+  writing_ += kept.size;
+  queue.push_back(object);
+  begin_queued();
+}
+
+bool KeptObjects::may_begin(Bytes size) const {
+  return under_way_ == 0 || (under_way_ < kMostFiles && host_memory_ + size <= kMostHostMemory);
+}
+
+void KeptObjects::begin_queued() {
+  while (!asked_.empty() || !chosen_.empty()) {
+    auto& queue = asked_.empty() ? chosen_ : asked_;
+    const auto found = objects_.find(queue.front());
+    // Else it went, or was begun in its other place.
+    const bool is_next = found != objects_.end() && found->second.stage == Stage::kQueued;
+    if (is_next && !may_begin(found->second.size)) return;
+    queue.pop_front();
+    if (is_next) begin(found->first, found->second);
   }
 }
 
@@ -86,10 +140,14 @@ void KeptObjects::begin(ObjectId object, Kept& kept) {
   const DeviceStore::Entry& entry = *store_.find(DeviceName::of(object));
   const auto size = byte_size(entry.type);
   CHECK(size.ok(), "an object has a size");
+  kept.stage = Stage::kWritten;
+  ++under_way_;
+  host_memory_ += kept.size;
   auto made = new_memory(*size);
-  if (!made.ok()) return hooks_.written(object, made.error());
-  kept.is_written = true;
-  writing_ += kept.size;
+  if (!made.ok()) {
+    // Not from within: the caller may be about to wait for it.
+    return thread_.run([] {}, [this, object, error = made.error()] { end(object, error); });
+  }
   auto file = std::make_shared<OwnedFd>(std::move(*made));
   TransferEngine::Transfer transfer;
   transfer.owner = kShared;
@@ -113,12 +171,35 @@ void KeptObjects::seal_file(ObjectId object, std::shared_ptr<OwnedFd> file) {
 
 void KeptObjects::end(ObjectId object, Result<OwnedFd> file) {
   Kept& kept = objects_.at(object);
-  kept.is_written = false;
+  if (kept.is_gone) {
+    settle(kept);
+    remove(object);
+    return tell(object);
+  }
+  const bool is_good = file.ok();
+  if (is_good) kept.stage = Stage::kSent;
+  hooks_.written(object, std::move(file));
+  if (!is_good) not_written(object);
+}
+
+// It stays, and can be asked for again.
+void KeptObjects::not_written(ObjectId object) {
+  Kept& kept = objects_.at(object);
+  kept.failed_at = successes_;
+  settle(kept);
+  tell(object);
+}
+
+void KeptObjects::settle(Kept& kept) {
+  const Stage before = std::exchange(kept.stage, Stage::kLies);
+  if (before == Stage::kLies) return;
   writing_ -= kept.size;
-  const bool is_gone = kept.is_gone, is_kept = !is_gone && !file.ok();
-  // The worker hears of the file before it hears that the object has left the device.
-  if (!is_gone) hooks_.written(object, std::move(file));
-  if (!is_kept) remove(object);
+  if (before == Stage::kQueued) return;
+  --under_way_;
+  host_memory_ -= kept.size;
+}
+
+void KeptObjects::tell(ObjectId object) {
   std::vector<std::function<void()>> ready;
   for (Waiting& each : waiting_) {
     each.objects.erase(object);
@@ -126,6 +207,7 @@ void KeptObjects::end(ObjectId object, Result<OwnedFd> file) {
   }
   std::erase_if(waiting_, [](const Waiting& each) { return each.objects.empty(); });
   for (const auto& then : ready) then();
+  begin_queued();
   hooks_.progress();
 }
 

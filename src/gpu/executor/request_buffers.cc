@@ -93,9 +93,16 @@ Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& inp
 Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input,
                                          const TensorType& type) {
   auto& file = files_[input.buffer];
-  if (file != nullptr || kept_inputs_[input.buffer]) return true;
+  if (file != nullptr) return true;
   const DeviceName name = DeviceName::of(*input.object);
-  if (const auto* entry = store_.find(name); entry != nullptr && entry->is_kept) {
+  const auto* entry = store_.find(name);
+  if (kept_inputs_[input.buffer]) {
+    if (entry->is_kept || entry->leaves) return true;
+    // It was written meanwhile: what it takes of the device may be what this request lacks.
+    pinned_.erase(std::ranges::find(pinned_, name));
+    store_.unpin(name);
+    kept_inputs_[input.buffer] = false;
+  } else if (entry != nullptr && entry->is_kept) {
     // It has no file, and stays on the device in any case.
     RETURN_IF_ERROR(contents_.pin_object(*input.object, type, user_of(instance_.id)));
     pinned_.push_back(name);
@@ -256,7 +263,8 @@ Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request&
     output.lies = DeviceName::of(instance_.id, wanted.buffer);
     RETURN_IF_ERROR(copy_output(output));
     const Bytes lies = wanted.on_device ? store_.find(output.lies)->size : Bytes(0);
-    output.is_kept = is_shareable(lies) && kept.has_room(keeps + lies);
+    const bool is_large = is_shareable(output.size) && is_shareable(lies);
+    output.is_kept = is_large && kept.has_room(keeps + lies);
     if (output.is_kept) {
       keeps += lies;
     } else {

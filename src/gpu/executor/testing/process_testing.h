@@ -112,9 +112,13 @@ class ExecutorProcess {
       auto message = protocol::decode_executor_message({buffer.data(), (*packet)->size});
       EXPECT_TRUE(message.ok());
       if (!message.ok()) return std::nullopt;
+      const auto* written = std::get_if<protocol::ObjectWritten>(&*message);
+      if (written != nullptr && !written->error && takes_objects) send(*written);
       return Received{std::move(*message), std::move((*packet)->fds)};
     }
   }
+  // Kept objects that are written: the worker has them.
+  bool takes_objects = true;
   // The next message of this kind; those of others wait.
   template <typename Message>
   std::optional<Message> expect(std::vector<OwnedFd>* fds = nullptr) {
