@@ -182,12 +182,13 @@ TEST_F(ElasticObjectsTest, AMoveOntoSeveralDevicesWaitsUntilAllHaveGivenWay) {
   size_t moved = 0;
   DeferredActions deferred(loop, dispatcher, *host, [&](const dispatch::Action&) { ++moved; });
   have_rooms();
-  make();
-  look(500, 500);
   EXPECT_FALSE(deferred.defer_move(move));
+  make();
   for (const uint64_t full : {1, 2}) {
     SCOPED_TRACE(full);
-    look(full == 1 ? 1000 : 500, full == 2 ? 1000 : 500);
+    for (const uint64_t claimed : {500, 1000}) {
+      look(full == 1 ? claimed : 1000, full == 1 ? 64 : claimed);
+    }
     ASSERT_EQ(host->objects().evicts(DeviceId(1)), full == 1);
     ASSERT_EQ(host->objects().evicts(DeviceId(2)), full == 2);
     ASSERT_TRUE(deferred.defer_move(move));
