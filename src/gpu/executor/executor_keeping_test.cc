@@ -126,13 +126,17 @@ TEST_F(KeepingTest, AShortOneInALargeBlockIsNotKept) {
   add(1, process_->package(
              function({rows("x", "input"), rows("y", "output")}, {variant(1), variant(4)})));
   for (const uint32_t batch : {1u, 4u}) {
-    const ObjectId x = input(batch);
-    process_->run(batch, 1, request(x, R"("object": true, "keep": "device")"), "application/json");
-    const std::string values = content(7).substr(0, kQuarter * batch * 4);
-    EXPECT_EQ(process_->give_object({DataType::kInt32, {batch, kQuarter}}, values), x);
+    std::string values;
+    for (size_t i = 0; i < kQuarter * batch; ++i) values += i == 0 ? "7" : ",7";
+    const std::string request =
+        R"({"inputs": [{"name": "x", "datatype": "INT32", "shape": [)" + std::to_string(batch) +
+        ", " + std::to_string(kQuarter) + R"(], "data": [)" + values +
+        R"(]}], "outputs": [{"name": "y", "parameters": {"object": true, "keep": "device"}}]})";
+    process_->run(batch, 1, request, "application/json");
     std::vector<OwnedFd> fds;
     const auto finished = process_->expect<Finished>(&fds);
-    ASSERT_TRUE(finished && finished->objects.size() == 1);
+    ASSERT_TRUE(finished && finished->objects.size() == 1)
+        << (finished && finished->error ? to_string(*finished->error) : "");
     EXPECT_EQ(finished->objects[0].kept, batch == 4);
     EXPECT_EQ(fds.size(), batch == 4 ? 0u : 1u);
   }
