@@ -11,9 +11,6 @@ Error exhausted(std::string message) { return {ErrorCode::kResourceExhausted, st
 
 // What travels is neither spilled nor counted among the recently used.
 bool is_at_rest_in_memory(ObjectPlace place) { return place == ObjectPlace::kMemory; }
-bool is_only_on_device(ObjectPlace place) {
-  return place == ObjectPlace::kDevice || place == ObjectPlace::kComing;
-}
 bool takes_memory(ObjectPlace place) {
   return place == ObjectPlace::kMemory || place == ObjectPlace::kSpilling ||
          place == ObjectPlace::kReading || is_only_on_device(place);
@@ -35,6 +32,10 @@ std::string_view name_of(ObjectState state) {
       return "exists";
   }
   return "";
+}
+
+bool is_only_on_device(ObjectPlace place) {
+  return place == ObjectPlace::kDevice || place == ObjectPlace::kComing;
 }
 
 std::string_view name_of(ObjectPlace place) {

@@ -58,6 +58,7 @@ enum class ObjectPlace : uint8_t {
 };
 // "nowhere", "memory", "spilling", "disk", "reading", "device", "coming"
 std::string_view name_of(ObjectPlace place);
+bool is_only_on_device(ObjectPlace place);
 
 struct ObjectStatus {
   ObjectId object;

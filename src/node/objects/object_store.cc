@@ -11,9 +11,6 @@ namespace {
 // How long who wants an object of another node waits for it at least.
 constexpr Duration kLeastSeekTime = seconds(30);
 
-bool is_only_on_device(ObjectPlace place) {
-  return place == ObjectPlace::kDevice || place == ObjectPlace::kComing;
-}
 bool is_in_memory(ObjectPlace place) {
   return place == ObjectPlace::kMemory || place == ObjectPlace::kSpilling;
 }
