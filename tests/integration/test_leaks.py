@@ -172,8 +172,8 @@ class BoundsTest(unittest.TestCase):
         time.sleep(0.5)
         for name, pid in pids.items():
             files, memory, threads = before[name]
-            # How many sandboxes are there just then differs by a few, each with some files.
-            self.assertLessEqual(open_files(pid), files + 24, name)
+            # Whether one sandbox more rests just then differs: 45 and 55 files were seen in turn.
+            self.assertLessEqual(open_files(pid), files + 12, name)
             self.assertLess(resident(pid), memory + 16 * MIB, name)
             self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), threads, name)
         # Sandboxes that are just ending still have theirs.
