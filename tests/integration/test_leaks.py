@@ -159,6 +159,21 @@ class BoundsTest(unittest.TestCase):
             cold += reply.headers["x-lambent-start"] == "cold"
         return cold
 
+    def counts_at_rest(self, pids):
+        """(files, resident bytes, threads) of each process once both pools are full and nothing ends any more."""
+        for name in self.names[:4]:
+            self.worker.invoke(name, {})
+        self.worker.wait_for(lambda: sorted(sandbox["function"] for sandbox in self.worker.sandboxes()) == self.names[:4], 20, "that four sandboxes rest")
+        files = {name: [] for name in pids}
+
+        def steady():
+            for name, pid in pids.items():
+                files[name] = [*files[name][-9:], open_files(pid)]
+            return all(len(seen) == 10 and len(set(seen)) == 1 for seen in files.values())
+
+        self.worker.wait_for(steady, 20, "that the number of open files stays as it is")
+        return {name: (files[name][-1], resident(pid), len(os.listdir(f"/proc/{pid}/task"))) for name, pid in pids.items()}
+
     def test_three_hundred_cold_starts(self):
         source = "import os\ndef handler(e, c):\n  if e.get('crash'): os._exit(1)\n  return e"
         for n, name in enumerate(self.names):
@@ -166,16 +181,15 @@ class BoundsTest(unittest.TestCase):
         self.rounds(50)
         launcher, = launchers_of(self.worker)
         pids = {"worker": self.worker.process.pid, "launcher": launcher}
-        before = {name: (open_files(pid), resident(pid), len(os.listdir(f"/proc/{pid}/task"))) for name, pid in pids.items()}
+        before = self.counts_at_rest(pids)
         folders = len(cgroup_folders([launcher]))
         self.assertEqual(self.rounds(300), 300)
-        time.sleep(0.5)
-        for name, pid in pids.items():
-            files, memory, threads = before[name]
-            # Whether one sandbox more rests just then differs: 45 and 55 files were seen in turn.
-            self.assertLessEqual(open_files(pid), files + 12, name)
-            self.assertLess(resident(pid), memory + 16 * MIB, name)
-            self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), threads, name)
+        after = self.counts_at_rest(pids)
+        for name in pids:
+            (files, memory, threads), (files_then, memory_then, threads_then) = before[name], after[name]
+            self.assertLessEqual(files_then, files, name)
+            self.assertLess(memory_then, memory + 16 * MIB, name)
+            self.assertEqual(threads_then, threads, name)
         # Sandboxes that are just ending still have theirs.
         self.assertLessEqual(len(cgroup_folders([launcher])), folders + 12)
         self.assertLessEqual(len(list((self.worker.folder / "run").rglob("ledger-*"))), 2)
