@@ -204,8 +204,8 @@ class ImagesOfACluster(unittest.TestCase):
         self.runs_at(cluster, "c")
         self.assertEqual(cluster.completed("server", "c"), {"c": 1})
 
-    @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
-    def test_an_image_that_neither_its_registry_nor_a_node_has_comes_when_one_of_them_is_back(self):
+    def cluster_whose_image_only_a_has(self):
+        """(registry, cluster): 'server' was deployed at a while b was away; the registry, a and b do not run."""
         registry = Registry(self, self.folder)
         image = registry.push(f"oci:{self.images}/layout:server", "app:1")
         allowed = ("--image-registry", f"127.0.0.1:{registry.port}", "--catalog", Postgres(self).url)
@@ -215,6 +215,11 @@ class ImagesOfACluster(unittest.TestCase):
         self.deploy(cluster, "a", image=image)
         registry.stop()
         cluster["a"].kill()
+        return registry, cluster
+
+    @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
+    def test_an_image_that_neither_its_registry_nor_a_node_has_comes_when_one_of_them_is_back(self):
+        _, cluster = self.cluster_whose_image_only_a_has()
         cluster["b"].start()
         cluster.wait_for(lambda: "of the other nodes: node 'a' does not answer" in cluster["b"].log(), 60)
         with self.assertRaises(HttpError) as caught:
@@ -225,15 +230,7 @@ class ImagesOfACluster(unittest.TestCase):
 
     @unittest.skipUnless(REGISTRY, "there is no registry to run (docker-registry)")
     def test_a_pull_that_fails_after_a_long_time_is_tried_again(self):
-        registry = Registry(self, self.folder)
-        image = registry.push(f"oci:{self.images}/layout:server", "app:1")
-        allowed = ("--image-registry", f"127.0.0.1:{registry.port}", "--catalog", Postgres(self).url)
-        cluster = Cluster(self, "ab", flags=(*allowed, "--registry-auth", str(registry.credentials)))
-        cluster.wait_until_up()
-        cluster["b"].kill()
-        self.deploy(cluster, "a", image=image)
-        registry.stop()
-        cluster["a"].kill()
+        registry, cluster = self.cluster_whose_image_only_a_has()
         # A deployment is answered after 20 seconds, and this one fails some seconds later.
         with socket.create_server(("127.0.0.1", registry.port)) as silent:
             silent.settimeout(0.2)

@@ -562,27 +562,45 @@ TEST_F(MovesOfTwoDevices, SayTheMostThatStaysOnAnyOfThem) {
   EXPECT_EQ(tenant->worker().move_out().left_bytes, 2 * kMiB) << "of the first";
 }
 
+// Another program, without the shim, that leaves 80 MiB of a device.
+class Neighbour {
+ public:
+  Neighbour(std::map<std::string, std::string> environment, int device)
+      : program_({kMovingProbe}, plain(std::move(environment))) {
+    program_.tell("device " + std::to_string(device));
+    EXPECT_TRUE(program_.wait_for("on_device"));
+    program_.tell("take_all_but 80");
+    EXPECT_TRUE(program_.wait_for("took"));
+  }
+
+  void leave() {
+    program_.tell("give_back");
+    EXPECT_TRUE(program_.wait_for("gave"));
+    program_.finish();
+  }
+
+ private:
+  static std::map<std::string, std::string> plain(std::map<std::string, std::string> environment) {
+    environment.erase("LD_PRELOAD");
+    return environment;
+  }
+
+  Running program_;
+};
+
 TEST_F(MovesOfTwoDevices, BringInNeitherHalfWhereOneFindsNoRoom) {
   const auto tenant = filled();
   for (const int full : {1, 0}) {
     SCOPED_TRACE(full);
     expect_done(tenant->worker().move_out(), 2 * kFilledMiB);
-    std::map<std::string, std::string> plain = environment_;
-    plain.erase("LD_PRELOAD");
-    Running other({kMovingProbe}, plain);
-    other.tell("device " + std::to_string(full));
-    ASSERT_TRUE(other.wait_for("on_device"));
-    other.tell("take_all_but 80");
-    ASSERT_TRUE(other.wait_for("took"));
+    Neighbour neighbour(environment_, full);
     const long long first = free_mib(0);
     const long long second = free_mib(1);
     EXPECT_EQ(tenant->worker().move_in().status,
               static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
     EXPECT_EQ(free_mib(0), first);
     EXPECT_EQ(free_mib(1), second);
-    other.tell("give_back");
-    ASSERT_TRUE(other.wait_for("gave"));
-    other.finish();
+    neighbour.leave();
     expect_done(tenant->worker().move_in(), 2 * kFilledMiB);
     expect_whole(*tenant);
   }
@@ -613,22 +631,14 @@ TEST_F(MovesOfTwoDevices, PrefetchNeitherHalfWhereOneFindsNoRoom) {
   for (const int full : {1, 0}) {
     SCOPED_TRACE(full);
     EXPECT_EQ(tenant->worker().move_out().status, 0u);
-    std::map<std::string, std::string> plain = environment_;
-    plain.erase("LD_PRELOAD");
-    Running other({kMovingProbe}, plain);
-    other.tell("device " + std::to_string(full));
-    ASSERT_TRUE(other.wait_for("on_device"));
-    other.tell("take_all_but 80");
-    ASSERT_TRUE(other.wait_for("took"));
+    Neighbour neighbour(environment_, full);
     const long long first = free_mib(0);
     const long long second = free_mib(1);
     EXPECT_EQ(tenant->worker().move_in().status,
               static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
     EXPECT_EQ(free_mib(0), first);
     EXPECT_EQ(free_mib(1), second);
-    other.tell("give_back");
-    ASSERT_TRUE(other.wait_for("gave"));
-    other.finish();
+    neighbour.leave();
     EXPECT_EQ(tenant->worker().move_in().status, 0u);
     expect_whole(*tenant);
   }
