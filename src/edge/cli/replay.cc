@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "edge/cli/answer.h"
@@ -93,17 +94,35 @@ size_t index_of_shortest(const ReplayPlan& plan) {
   return static_cast<size_t>(shortest - plan.entries.begin());
 }
 
+// Real seconds that an invocation of such an entry takes by the model; of a move of memory what the
+// worker measured, for the model of the link is the device's.
+double modelled_real_s(const Answer& answer, const workload::CatalogueEntry& entry,
+                       double time_scale) {
+  switch (*answer.start) {
+    case StartClass::kWarm:
+      return entry.gpu_warm_s / time_scale;
+    case StartClass::kGpuCold:
+      return entry.gpu_warm_s / time_scale + to_seconds(answer.phases->memory);
+    default:
+      return entry.gpu_cold_s / time_scale;
+  }
+}
+
 // Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
-// median over a few of this function, which is like that entry of the catalogue; of cold ones where
-// the policy keeps no sandbox warm. Fails if the function is not there or does not run.
+// median over a few of this function, which is like that entry of the catalogue. Where the policy
+// moves memory away after each run it is of those whose memory comes first, without the time that
+// the worker gives for that; where it keeps no sandbox warm, of cold ones. Fails if the function is
+// not there or does not run.
 Result<double> measure_overhead(Transport& transport, const std::string& name,
                                 const workload::CatalogueEntry& entry, double time_scale) {
   http::Request request{
       .method = "POST", .target = function_target(name, "/invocations"), .body = "{}"};
   const SystemClock clock;
-  std::vector<double> warm;
-  std::vector<double> cold;
-  while (warm.size() < kOverheadRepeats && cold.size() < kOverheadRepeats) {
+  std::map<StartClass, std::vector<double>> beyond_s;
+  const auto is_enough = [](const auto& of_class) {
+    return of_class.second.size() >= kOverheadRepeats;
+  };
+  while (std::ranges::none_of(beyond_s, is_enough)) {
     const Instant begin = clock.now();
     const auto response = good(transport.send(request, std::chrono::minutes(10)));
     const double took_s = to_seconds(clock.now() - begin);
@@ -113,11 +132,18 @@ Result<double> measure_overhead(Transport& transport, const std::string& name,
       return Error{ErrorCode::kFailedPrecondition,
                    name + " failed: " + answer.payload.substr(0, 300)};
     }
-    const bool is_warm = answer.start == StartClass::kWarm;
-    const double modelled_s = is_warm ? entry.gpu_warm_s : entry.gpu_cold_s;
-    (is_warm ? warm : cold).push_back(std::max(0.0, took_s - modelled_s / time_scale));
+    if (!answer.start || !answer.phases) {
+      return Error{ErrorCode::kFailedPrecondition, "the worker does not tell an answer's phases"};
+    }
+    beyond_s[*answer.start].push_back(
+        std::max(0.0, took_s - modelled_real_s(answer, entry, time_scale)));
   }
-  return workload::median_of(warm.empty() ? cold : warm);
+  for (const StartClass start : {StartClass::kWarm, StartClass::kGpuCold}) {
+    if (const auto found = beyond_s.find(start); found != beyond_s.end()) {
+      return workload::median_of(found->second);
+    }
+  }
+  return workload::median_of(beyond_s.begin()->second);
 }
 
 // The same with a function that is made for it and then removed, sandbox and all: the trace is to
