@@ -91,6 +91,7 @@ def main():
     parser.add_argument("--rounds", type=int, help="of the part through a worker")
     parser.add_argument("--models", type=int)
     parser.add_argument("--only", choices=("simulated", "worker", "starts"))
+    parser.add_argument("--triton", action="store_true", help="beside the worker Triton with explicit loading, by nvidia-pytriton of PyPI")
     options = parser.parse_args()
     result = {"benchmark": "models", "machine": machine(), "prefix": PREFIX.name}
     if options.only in (None, "simulated"):
@@ -105,13 +106,14 @@ def main():
 def through_worker(options):
     plan = models_worker.QUICK if options.quick else models_worker.WHOLE
     plan = plan._replace(models=options.models or plan.models, rounds=options.rounds or plan.rounds)
-    result = models_worker.run(plan, random.Random(options.seed), trace_of(options, options.trace), lambda line: print(f"worker, {line}", flush=True))
+    result = models_worker.run(plan, random.Random(options.seed), trace_of(options, options.trace), lambda line: print(f"worker, {line}", flush=True),
+                               with_triton=options.triton)
     if "skipped" in result:
         print(f"worker: skipped, {result['skipped']}")
         return result
     alone = result["alone"]["hot"]
     print("worker, the busiest alone: " + latencies(alone))
-    for system, run in result["systems"].items():
+    for system, run in {**result["systems"], **({"triton": result["triton"]} if "triton" in result else {})}.items():
         print(f"worker, {system}: {latencies(run)}; {run['loads']} loads of {run['calls']} calls, {run['loaded_mib']} MiB of files, {run['failed']} failed; "
               f"the busiest {latencies(run['hot'])}, over having the memory alone: "
               + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))

@@ -18,6 +18,7 @@ import urllib.request
 import models_arrivals
 from infer import NO_LIBRARY, find_library, write_wheel
 from models_explicit import ExplicitLoader
+from models_triton import Triton
 from worker_under_test import ROOT, Worker, make_zip
 
 sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
@@ -31,6 +32,8 @@ WHOLE, QUICK = Plan(200, 2, 20, 60), Plan(24, 1, 3, 8)
 # The worker's flags; None: the limit is what it lets sandboxes hold.
 SYSTEMS = {"worth": (), "lru": ("--set", "eviction=lru"), "explicit": ("--sandbox-memory", "0")}
 ALONE = "alone"
+# What counts a system's loads so far, a Counter by model, and what it holds, in MiB.
+Meter = collections.namedtuple("Meter", "loads held_mib")
 
 
 def model(mib):
@@ -76,6 +79,10 @@ def sandboxes(worker):
 
 def held_mib(worker):
     return sum(each["host_memory_bytes"] for each in sandboxes(worker) if each["state"] != "stopping") / 2**20
+
+
+def meter_of(worker):
+    return Meter(lambda: cold_starts(worker), lambda: held_mib(worker))
 
 
 def deploy(worker, sizes):
@@ -124,23 +131,23 @@ def over(some, others):
 class Turn:
     """One system's part of a round: its answers, its loads and what it held after its warm-up."""
 
-    def __init__(self, worker, calls, ask, warm_up):
+    def __init__(self, meter, calls, ask, warm_up):
         self.load_1min = round(os.getloadavg()[0], 1)
         self.held = []
         self._over, self._before = threading.Event(), None
-        watcher = threading.Thread(target=self._watch, args=(worker, warm_up))
+        watcher = threading.Thread(target=self._watch, args=(meter, warm_up))
         watcher.start()
         answers = replay(calls, ask)
         self._over.set()
         watcher.join()
-        self.loads = cold_starts(worker) - (self._before or collections.Counter())
+        self.loads = meter.loads() - (self._before or collections.Counter())
         self.answers = [(name, latency) for at, name, latency in answers if at >= warm_up]
 
-    def _watch(self, worker, warm_up):
+    def _watch(self, meter, warm_up):
         self._over.wait(warm_up)
-        self._before = cold_starts(worker)
+        self._before = meter.loads()
         while not self._over.wait(0.5):
-            self.held.append(held_mib(worker))
+            self.held.append(meter.held_mib())
 
 
 def ask_of(system, worker, holds, limit):
@@ -151,10 +158,40 @@ def ask_of(system, worker, holds, limit):
     loader = ExplicitLoader(holds, limit, lambda name: post(worker.endpoint, path.format(name, "load")),
                             lambda name: post(worker.endpoint, path.format(name, "unload")))
 
+    return ask_loaded(worker.endpoint, loader)
+
+
+def ask_loaded(endpoint, loader):
     def ask(name):
         with loader.loaded(name):
-            return infer(worker.endpoint, name)
+            return infer(endpoint, name)
     return ask
+
+
+def run_triton(plan, folder, sizes, rounds, hot, tell):
+    """The same arrivals at Triton with explicit loading, and the hot models by themselves; in room for ten models as they are there."""
+    packed = {mib: model(mib) for mib in set(sizes.values())}
+    triton = Triton(folder, {name: packed[mib] for name, mib in sizes.items()})
+    turns = {ALONE: [], "triton": []}
+    try:
+        triton.start()
+        measured = triton.measure({mib: name for name, mib in sizes.items()})
+        triton.stop()
+        holds = {name: measured[mib] for name, mib in sizes.items()}
+        room = HELD * sum(holds.values()) // len(sizes)
+        for number, calls in enumerate(rounds):
+            for system, of_system in turns.items():
+                triton.start()
+                mine = [call for call in calls if call[1] in hot] if system == ALONE else calls
+                ask = ask_loaded(triton.endpoint, triton.loader(holds, room))
+                of_system.append(Turn(Meter(triton.loads, triton.held_mib), mine, ask, plan.warm_up))
+                triton.stop()
+                tell(f"round {number + 1}, Triton, {system}: {of_system[-1].loads.total()} loads, load of the machine {of_system[-1].load_1min}")
+    finally:
+        triton.stop()
+    alone = summary(turns[ALONE], sizes, hot, None)
+    return {"room_mib": room >> 20, "holds_mib": {str(mib): round(measured[mib] / 2**20, 1) for mib in sorted(measured)}, "alone": alone,
+            **summary(turns["triton"], sizes, hot, alone["hot"])}
 
 
 def summary(turns, sizes, hot, alone):
@@ -212,8 +249,10 @@ class Catalogs:
             shutil.copy(file, self.state)
 
 
-def run(plan, draw, trace=None, tell=lambda line: None):
-    """Systems in turns, in another order each round; or why they did not run, under `skipped`. trace: of models_arrivals.read_trace."""
+def run(plan, draw, trace=None, tell=lambda line: None, with_triton=False):
+    """Systems in turns, in another order each round; or why they did not run, under `skipped`. trace: of models_arrivals.read_trace.
+
+    with_triton: Triton too, after the others, which installs its package from PyPI."""
     why, uv = missing()
     if why:
         return {"skipped": why, "systems": {}}
@@ -239,14 +278,18 @@ def run(plan, draw, trace=None, tell=lambda line: None):
                     worker.start()
                     ask = ask_of(system, worker, {name: holds[mib] for name, mib in sizes.items()}, limit)
                     mine = [call for call in calls if call[1] in hot] if system == ALONE else calls
-                    turns[system].append(Turn(worker, mine, ask, plan.warm_up))
+                    turns[system].append(Turn(meter_of(worker), mine, ask, plan.warm_up))
                     worker.stop()
                     catalogs.save(system)
                     tell(f"round {number + 1}, {system}: {turns[system][-1].loads.total()} loads, load of the machine {turns[system][-1].load_1min}")
+        triton = None
+        if with_triton:
+            (pathlib.Path(folder) / "triton").mkdir()
+            triton = run_triton(plan, pathlib.Path(folder) / "triton", sizes, rounds, hot, tell)
     alone = summary(turns[ALONE], sizes, hot, None)
     return {"models": len(sizes), "called": len({name for calls in rounds for _, name in calls}),
             "calls": sum(at >= plan.warm_up for calls in rounds for at, _ in calls), "rounds": plan.rounds, "warm_up_s": plan.warm_up,
             "seconds": plan.seconds, "sandbox_memory_mib": limit >> 20,
             "holds_mib": {str(mib): round(holds[mib] / 2**20, 1) for mib in sorted(holds)},
             "hot_sizes_mib": sorted(sizes[name] for name in hot), "alone": alone,
-            "systems": {system: summary(turns[system], sizes, hot, alone["hot"]) for system in SYSTEMS}}
+            "systems": {system: summary(turns[system], sizes, hot, alone["hot"]) for system in SYSTEMS}, **({"triton": triton} if triton else {})}

@@ -73,17 +73,20 @@ class Peer:
                                               stdout=subprocess.PIPE if self.talks else log, stderr=log, text=True, env={**os.environ, **(environment or {})})
         self.pid = self.process.pid
         try:
-            self._await(begin + 90)
+            self._await("echo", begin + 90)
+            self.cold_ms = 1e3 * (time.monotonic() - begin)
+            for work in requests:  # Triton loads one model after the other
+                self._await(work, begin + 90)
         except NotRun:
             self.close()
             raise
-        self.cold_ms = 1e3 * (time.monotonic() - begin)
         self.warm()
 
-    def _await(self, deadline):
+    def _await(self, work, deadline):
+        """Until that work is answered."""
         while True:
             try:
-                post(self.address, *self.requests["echo"])
+                post(self.address, *self.requests[work])
                 return
             except OSError as error:
                 if self.process.poll() is not None or time.monotonic() > deadline:
@@ -167,6 +170,8 @@ def start_peer(name, folder, processes):
                     tensors, folder, paths)
     events = {work: ("/v2/models/event/infer", json.dumps({"inputs": [{"name": "event", "shape": [1, 1], "datatype": "BYTES", "data": [
         json.dumps(EVENTS[work])]}]})) for work in EVENTS}
+    # Triton's Python backend loads the library of an interpreter by its name, which is to be that of the environment.
+    paths["LD_LIBRARY_PATH"] = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"], text=True).strip()
     return Peer(name, [python, "triton_app.py", port, processes, folder], port, {**events, "model": tensors["model"]}, folder, paths)
 
 

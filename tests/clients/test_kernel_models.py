@@ -151,6 +151,13 @@ class KernelModelsTest(Harness):
         chosen = self.deploy(self.folder / "odd.onnx", "--engine", "auto", "--dry-run")
         self.assertIn("warning: onnxruntime serves it: operators without kernels: node 1, LSTM", chosen.stderr)
 
+    def test_weights_that_no_package_holds_are_refused_before_they_are_compiled(self):
+        net = model_shapes.Net()
+        onnx.save(net.model(y=net("MatMul", net.input("x", [1, 4096]), net.weight(4096, 4096))), self.folder / "large.onnx")
+        refused = self.deploy(self.folder / "large.onnx", "--engine", "kernels", "--dry-run")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(refused.stderr, r"its weights have \d+\.\d MiB packed, and a package at most 50: --precision fp16 .* --engine onnxruntime")
+
     def test_a_manifest_chooses_the_engine_too(self):
         folder = self.folder / "own"
         folder.mkdir()
