@@ -192,6 +192,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("seed", static_cast<double>(chosen.seed))
           .add("seeds", static_cast<double>(plan.seeds))
           .add("site", quoted(name_of(plan.site)))
+          .add("ours", quoted(kShipped))
           .add("goals", goals)
           .add("table3", table)
           .add("contention", over)
