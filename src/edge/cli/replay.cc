@@ -222,15 +222,17 @@ Result<void> check_time_scale(Console& console, const ReplayPlan& plan,
   const double scale =
       std::max(workload::kMostOverheadShare * warm_s / std::max(*overhead_s, 1e-9), 0.01);
   std::snprintf(text, sizeof(text),
-                "a time scale of %g is too high for this machine: an invocation takes %.2f ms more "
+                "a time scale of %g %s too high for this machine: an invocation takes %.2f ms more "
                 "than its %s, which is %.3g %% of the %.2f modelled seconds of the mean one (at "
-                "most %g %%%s); start the worker with --time-scale %.2g or less, or use a machine "
+                "most %g %%%s); start the worker with --time-scale %.*f or less, or use a machine "
                 "with less to do",
-                options.time_scale, *overhead_s * 1e3, options.phases ? "phases" : "modelled time",
-                100 * share, warm_s, 100 * workload::kMostOverheadShare,
-                options.phases ? "" : " where calls do not wait", scale);
+                options.time_scale, refused ? "is" : "may be", *overhead_s * 1e3,
+                options.phases ? "phases" : "modelled time", 100 * share, warm_s,
+                100 * workload::kMostOverheadShare,
+                options.phases ? "" : " where calls do not wait", scale < 10 ? 2 : 0,
+                scale < 10 ? std::floor(scale * 100) / 100 : std::floor(scale));
   if (refused) return Error{ErrorCode::kFailedPrecondition, text};
-  console.err << "lambent: warning: the result may be invalid: " << text << "\n";
+  console.err << "lambent: warning: " << text << "\n";
   return {};
 }
 
