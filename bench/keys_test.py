@@ -317,6 +317,12 @@ class KeysTest(unittest.TestCase):
     def test_paper_mqfq(self):
         result = last_line(str(BUILD / "bin" / "paper_mqfq_bench"), "--quick")
         self.assertTrue(result["simulated"])
+        # Goals, figures and what decides them are of what ships, which foresees.
+        ours = result["ours"]
+        self.assertIn("starts ahead", result["table3"]["geo"]["nine"][ours]["settings"])
+        self.assertIn(ours, {row["system"] for row in result["figures"]["figure7"]["rows"]})
+        self.assertIn(ours, result["surface"]["own_best"])
+        self.assertIn(f"{ours} over best, mean, all all", [goal["goal"] for goal in result["goals"]])
         self.assertEqual(len(result["table3"]["traces"]), 9)
         for name, trace in result["table3"]["traces"].items():
             for system in ("fcfs", "batch", "naive", "uniform", "sjf-pool", "eevdf-pool", "ours"):

@@ -1,11 +1,13 @@
 // paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
-// [--only table3|contention|foreseen|phases|options|unseen] [--sweep] [--write-traces DIR]: the
-// whole evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its baselines
-// beside ours: Table 3, all of them over contention, the surface over D, pool and T, Figures 4 and
-// 6 to 9, Table 4. Prints tables and, as its last line, one JSON object. All of it is simulated.
+// [--only PART]... [--sweep] [--write-traces DIR]: the whole evaluation of the MQFQ-Sticky paper in
+// our simulator, its own policy and its baselines beside ours: Table 3, all of them over
+// contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints tables and, as
+// its last line, one JSON object. All of it is simulated.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "bench/json.h"
 #include "bench/paper_mqfq/contention.h"
@@ -75,29 +77,18 @@ std::string json_of_mappings() {
   return all.object();
 }
 
+constexpr const char* kParts[] = {"table3", "contention", "foreseen", "phases", "options",
+                                  "unseen", "surface",    "figures",  "table4", "sensitivity"};
+
 // What main() read beside the plan.
 struct Chosen {
   bool sweeps = false;
-  bool table3_alone = false;
-  bool contention_alone = false;
-  bool foreseen_alone = false;
-  bool phases_alone = false;
-  bool options_alone = false;
-  bool unseen_alone = false;
-  uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
+  std::set<std::string> parts;  // of kParts; none: all
+  uint64_t seed = 0;            // other than 0: inputs on which nothing was chosen
   const char* out = nullptr;
   const char* write_traces = nullptr;  // the folder for them; then nothing is run
 
-  // The one of the parts above that is called so; null if none is.
-  bool* part(const std::string& name) {
-    return name == "table3"       ? &table3_alone
-           : name == "contention" ? &contention_alone
-           : name == "foreseen"   ? &foreseen_alone
-           : name == "phases"     ? &phases_alone
-           : name == "options"    ? &options_alone
-           : name == "unseen"     ? &unseen_alone
-                                  : nullptr;
-  }
+  bool has(const char* part) const { return parts.empty() || parts.contains(part); }
 };
 
 // Traces that somebody brought, and, with a seed, five more of the generator; then nothing was
@@ -155,34 +146,32 @@ int run(const Plan& plan, const Chosen& chosen) {
               plan.quick ? "QUICK RUN; " : "", name_of(plan.site).c_str(),
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
-  const bool alone = chosen.table3_alone || chosen.contention_alone || chosen.foreseen_alone ||
-                     chosen.phases_alone || chosen.options_alone || chosen.unseen_alone;
-  const bool tabled = !alone || chosen.table3_alone;
-  const std::string table = tabled ? table3(bench) : "null";
-  std::string points = "null", both = "null", decided = "null", all_figures = "null";
-  const bool contends = !alone || chosen.contention_alone;
-  const std::string over = contends ? over_contention(bench) : "null";
+  const auto part = [&](const char* name, const auto& measure) {
+    return chosen.has(name) ? measure() : std::string("null");
+  };
+  const std::string table = part("table3", [&] { return table3(bench); });
+  const std::string over = part("contention", [&] { return over_contention(bench); });
   std::string foreseen = "null";
-  if (chosen.foreseen_alone || !alone) {
+  if (chosen.has("foreseen")) {
     auto days = open_days(plan.traces, *catalogue, plan.quick);
     if (!days.ok()) return fail(days.error().message);
     foreseen = over_foresight(bench, *days);
   }
-  const std::string phases = chosen.phases_alone || !alone ? over_phases(bench) : "null";
-  const std::string options = chosen.options_alone || !alone ? over_options(bench) : "null";
+  const std::string phases = part("phases", [&] { return over_phases(bench); });
+  const std::string options = part("options", [&] { return over_options(bench); });
   const std::string unseen =
-      chosen.unseen_alone || !alone ? over_unseen(plan, *catalogue, chosen.seed) : "null";
-  if (!alone) {
-    points = surface(bench);
+      part("unseen", [&] { return over_unseen(plan, *catalogue, chosen.seed); });
+  const std::string points = part("surface", [&] { return surface(bench); });
+  const std::string all_figures = part("figures", [&] {
     Joined pictures;
     pictures.add("figure4", figure4(bench)).add("figure6", figure6(bench));
     pictures.add("figure7", figure7(bench)).add("figure8", figure8(bench));
     pictures.add("figure9a", figure9a(bench)).add("figure9bc", figure9bc(bench));
-    all_figures = pictures.object();
-    both = table4(bench);
-    decided = sensitivity(bench);
-  }
-  const std::string goals = json_of(bench.goals, !alone);
+    return pictures.object();
+  });
+  const std::string both = part("table4", [&] { return table4(bench); });
+  const std::string decided = part("sensitivity", [&] { return sensitivity(bench); });
+  const std::string goals = json_of(bench.goals, chosen.has("sensitivity"));
   const std::string json =
       Joined()
           .add("bench", quoted("paper-mqfq"))
@@ -192,6 +181,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("seed", static_cast<double>(chosen.seed))
           .add("seeds", static_cast<double>(plan.seeds))
           .add("site", quoted(name_of(plan.site)))
+          .add("ours", quoted(kShipped))
           .add("goals", goals)
           .add("table3", table)
           .add("contention", over)
@@ -235,19 +225,19 @@ int main(int count, char** arguments) {
       chosen.write_traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--sweep") == 0) {
       chosen.sweeps = true;
-    } else if (bool* part = std::strcmp(arguments[i], "--only") == 0 && more
-                                ? chosen.part(arguments[i + 1])
-                                : nullptr) {
-      *part = true;
-      ++i;
+    } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
+               std::ranges::find(lambent::paper_mqfq::kParts, std::string(arguments[i + 1])) !=
+                   std::end(lambent::paper_mqfq::kParts)) {
+      chosen.parts.insert(arguments[++i]);
     } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
                lambent::workload::whole_number_of(arguments[i + 1])) {
       chosen.seed = *lambent::workload::whole_number_of(arguments[++i]);
     } else {
       std::fprintf(stderr,
                    "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-                   "[--seed N] [--only table3|contention|foreseen|phases|options|unseen] [--sweep] "
-                   "[--write-traces DIR]\n");
+                   "[--seed N] [--only PART]... [--sweep] [--write-traces DIR]\n"
+                   "parts: table3, contention, foreseen, phases, options, unseen, surface, "
+                   "figures, table4, sensitivity\n");
       return 2;
     }
   }

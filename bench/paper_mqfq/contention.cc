@@ -63,7 +63,7 @@ void simulate(Cell& cell) {
   Constants constants;
   constants.slowdown = cell.slowdown;
   const Site site{.tokens = cell.tokens, .pool = cell.pool};
-  const Figures ours = run_once(*cell.workload, system_named("ours"), site, constants, 1);
+  const Figures ours = run_once(*cell.workload, system_named(kShipped), site, constants, 1);
   cell.ours_s = ours.mean_s;
   cell.ours_p99_s = ours.p99_s;
   for (const char* name : kBaselines) {
@@ -123,9 +123,9 @@ std::map<std::pair<double, std::string>, std::vector<Summary>> summaries(
 std::string report_of(Bench& bench, const std::vector<Cell>& cells, Use use) {
   const bool judged = use == Use::kJudged;
   std::printf(
-      "\nours over systems with the same pool, mean latency, %s workloads: geometric mean "
+      "\n%s over systems with the same pool, mean latency, %s workloads: geometric mean "
       "(worse by over 2 %%, of so many; at most)\n%-22s",
-      judged ? "judged" : "training", "");
+      kShipped, judged ? "judged" : "training", "");
   for (const char* name : kBaselines) std::printf(" %22s", name);
   std::printf(" %22s\n", "best of the first 3");
   Joined of_axes;
@@ -145,12 +145,13 @@ std::string report_of(Bench& bench, const std::vector<Cell>& cells, Use use) {
         // Families have some twenty workloads at most: no goal for each.
         const bool is_goal = name == "best" || name == "ours-fixed-one";
         if (!judged || !is_goal || axis == std::string("family")) continue;
-        bench.goals.push_back({"ours over " + name + ", mean, " + axis + " " + value.second,
-                               "at most 1",
-                               summary.mean(),
-                               summary.mean() <= 1,
-                               "order and what is weighed",
-                               {}});
+        bench.goals.push_back(
+            {std::string(kShipped) + " over " + name + ", mean, " + axis + " " + value.second,
+             "at most 1",
+             summary.mean(),
+             summary.mean() <= 1,
+             "order and what is weighed",
+             {}});
       }
       std::printf("\n");
       of_values.add(value.second, of_baselines.object());

@@ -61,7 +61,7 @@ std::string figure6(Bench& bench) {
                   .across = "D of each GPU",
                   .up = "mean latency, s",
                   .logarithmic_up = true};
-  for (const char* name : {"mqfq", "ours"}) {
+  for (const char* name : {"mqfq", kShipped}) {
     for (const auto& [gpus, pool] : {std::pair(1U, 16U), std::pair(2U, 16U), std::pair(2U, 32U)}) {
       LineChart::Line line{.name = std::string(name) + ", " + std::to_string(gpus) +
                                    (gpus == 1 ? " GPU, pool " : " GPUs, pool ") +
@@ -106,7 +106,7 @@ std::string figure7(Bench& bench) {
   LineChart chart{.title = "Figure 7: cold starts by pool, " + workload.name + ", D 2",
                   .across = "containers in the pool",
                   .up = "cold starts, %"};
-  for (const char* name : {"mqfq", "fcfs", "batch", "ours"}) {
+  for (const char* name : {"mqfq", "fcfs", "batch", kShipped}) {
     for (const unsigned tokens : {1U, 2U, 3U}) {
       LineChart::Line line{.name = name};
       std::string of_nine;
@@ -168,7 +168,7 @@ std::string figure8(Bench& bench) {
                   .up = "mean latency, s",
                   .logarithmic_across = true,
                   .logarithmic_up = true};
-  for (const char* name : {"mqfq", "mqfq-nodup", "uniform", "ours"}) {
+  for (const char* name : {"mqfq", "mqfq-nodup", "uniform", kShipped}) {
     LineChart::Line line{.name = name};
     std::string of_nine;
     double rises = 0, before = 0, first = 0, last = 0;

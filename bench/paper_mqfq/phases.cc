@@ -28,7 +28,7 @@ constexpr Mode kModes[] = {{"turns", Phased::kTurns, 1.1},
 constexpr double kAverage_s = 1;
 constexpr double kKernelScales[] = {0.5, 1, 2};
 constexpr unsigned kMost[] = {1, 2, 3, 4, 6};
-const char* const kSystems[] = {"mqfq", "fcfs", "batch", "ours", "ours-ahead"};
+const char* const kSystems[] = {"mqfq", "fcfs", "batch", "ours", kShipped};
 const char* const kPools[] = {"mqfq-pool", "fcfs-pool", "batch-pool"};
 
 Constants constants_of(const Mode& mode, double kernel_scale) {
@@ -144,7 +144,7 @@ std::string beside_pools(const Bench& bench, const Mode& mode) {
         for (const unsigned pool : {8U, 16U}) {
           const Site site{.tokens = tokens, .pool = pool};
           const Constants constants = constants_of(mode, 1);
-          const double ours_s = once(workload, "ours-ahead", site, constants).mean_s;
+          const double ours_s = once(workload, kShipped, site, constants).mean_s;
           double best_s = 0;
           for (size_t i = 0; i < std::size(kPools); ++i) {
             const double theirs_s = once(workload, kPools[i], site, constants).mean_s;
@@ -156,7 +156,7 @@ std::string beside_pools(const Bench& bench, const Mode& mode) {
       }
     }
     Joined row;
-    std::printf("%-9s D %u, ours-ahead over", mode.name, tokens);
+    std::printf("%-9s D %u, %s over", mode.name, tokens, kShipped);
     for (size_t i = 0; i < std::size(kPools); ++i) {
       std::printf(" %s %.2f;", kPools[i], over[i].mean());
       row.add(kPools[i], over[i].mean());

@@ -32,6 +32,9 @@ struct System {
 // All that distinguishes it, as text: "T 10 s, alpha 1.5, ...".
 std::string settings_of(const System& system);
 
+// What ships: the default of `lambent serve`, the one of systems() that is judged.
+inline constexpr const char* kShipped = "ours-ahead";
+
 // The paper's systems as it has them, their stronger variants, and ours:
 //   mqfq         the faithful MQFQ-Sticky: T 10 s, alpha 1.5, least recently used goes first, in
 //                flight before length, second containers allowed; mqfq-nodup: without those

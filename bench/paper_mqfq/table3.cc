@@ -58,7 +58,7 @@ void print_table(Bench& bench, const Chosen& chosen) {
   std::printf("\nmean latency in seconds, %s; (training) chose settings; every figure simulated\n",
               name_of(bench.plan.site).c_str());
   const char* kShown[] = {"mqfq",  "mqfq-nodup", "fcfs",  "fcfs-stays", "fcfs-holds",
-                          "batch", "uniform",    "naive", "batch+",     "ours"};
+                          "batch", "uniform",    "naive", "batch+",     kShipped};
   std::printf("%-19s %5s %5s", "trace", "rho", "req/s");
   for (const char* name : kShown) std::printf(" %10s", name);
   std::printf("   paper: mqfq   fcfs  batch\n");
@@ -157,7 +157,7 @@ std::string json_of_geo(Bench& bench, const Chosen& chosen) {
 // The paper's claims, and ours over the faithful policy.
 void judge(Bench& bench, const Chosen& nine, const Chosen& other) {
   Goals& goals = bench.goals;
-  const System& ours = system_named("ours");
+  const System& ours = system_named(kShipped);
   const System& mqfq = system_named("mqfq");
   const auto value = [&](const char* name) { return geo(bench, nine, system_named(name)).mean; };
   const auto at_least = [&](const char* name, const char* claim, double is, double wanted,
@@ -208,7 +208,7 @@ void plot(Bench& bench, const Chosen& nine) {
   BarChart chart{.title = "Table 3: mean latency on the nine traces, " + name_of(bench.plan.site),
                  .up = "s"};
   for (const Workload* workload : nine) chart.groups.push_back(workload->name);
-  for (const char* name : {"mqfq", "fcfs", "batch", "uniform", "batch+", "ours"}) {
+  for (const char* name : {"mqfq", "fcfs", "batch", "uniform", "batch+", kShipped}) {
     chart.series.push_back({name, {}});
     for (const Workload* workload : nine) {
       const auto& all = bench.runs.of(*workload, system_named(name), bench.plan.site);

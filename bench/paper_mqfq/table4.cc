@@ -44,12 +44,12 @@ std::string table4(Bench& bench) {
       kHostCores, "", "paper");
   for (const auto& [workload, what] : shown) {
     std::printf(" %15s, %-4s %14s, %-4s", workload->name.c_str(), "mqfq", workload->name.c_str(),
-                "ours");
+                kShipped);
   }
-  std::printf("      geometric mean of the nine: mqfq, ours\n");
+  std::printf("      geometric mean of the nine: mqfq, %s\n", kShipped);
   Joined rows;
   BarChart chart{.title = "Table 4: mean latency, " + shown[0].first->name, .up = "s"};
-  chart.series = {{"mqfq", {}}, {"ours", {}}};
+  chart.series = {{"mqfq", {}}, {kShipped, {}}};
   for (const Case& one : cases()) {
     Joined row;
     row.add("case", quoted(one.name))
@@ -59,7 +59,7 @@ std::string table4(Bench& bench) {
     for (const auto& [workload, what] : shown) {
       Joined systems;
       size_t series = 0;
-      for (const char* name : {"mqfq", "ours"}) {
+      for (const char* name : {"mqfq", kShipped}) {
         const auto& all = bench.wide_runs.of(*workload, system_named(name), one.site);
         const auto mean = estimate(all, &Figures::mean_s);
         std::printf(" %12.3f ± %5.3f", mean.mean, mean.half_width.value_or(0));
@@ -73,7 +73,7 @@ std::string table4(Bench& bench) {
       row.add(workload->name, systems.object());
     }
     Joined nine;
-    for (const char* name : {"mqfq", "ours"}) {
+    for (const char* name : {"mqfq", kShipped}) {
       std::vector<std::vector<double>> by_trace;
       for (const Workload& workload : bench.workloads.nine) {
         by_trace.emplace_back();

@@ -21,7 +21,6 @@ namespace {
 // What ships, and what it is judged against, each with its pool: what was published and three
 // orders more, with one sandbox a function and with second ones (Batch has none); what shipped
 // before, and what ships with another rule of eviction.
-constexpr const char* kDefault = "ours-ahead";
 struct Other {
   const char* name;
   bool is_published = false;
@@ -284,7 +283,7 @@ std::string over_unseen(const Plan& plan, const workload::Catalogue& catalogue, 
         const UnseenWorkload workload =
             std::move(unseen_workload(family.name, s, cell.site, catalogue)).value();
         cell.name = name_of(workload, cell.site);
-        cell.ours = run_unseen(workload, system_named(kDefault), cell.site);
+        cell.ours = run_unseen(workload, system_named(kShipped), cell.site);
         for (const Other& other : kOthers) {
           cell.others.push_back(run_unseen(workload, system_named(other.name), cell.site));
         }

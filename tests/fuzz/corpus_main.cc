@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "tests/fuzz/accepted.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size);
 
@@ -41,6 +42,7 @@ void run(std::string input) {
   current = std::move(input);
   // A copy of exactly this size, so that a sanitizer sees a read past its end.
   const std::vector<uint8_t> exact(current.begin(), current.end());
+  lambent::fuzz::accepted.last = false;
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
@@ -80,18 +82,39 @@ void mutate_once(std::string& input, const std::vector<std::string>& seeds,
   if (input.size() > kLongestInput) input.resize(kLongestInput);
 }
 
-std::vector<std::string> read_seeds(const std::filesystem::path& folder) {
+struct Seeds {
+  std::vector<std::string> names, inputs;
+};
+
+Seeds read_seeds(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.is_regular_file()) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<std::string> seeds;
+  Seeds seeds;
   for (const auto& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    seeds.names.push_back(path.filename());
+    seeds.inputs.emplace_back(std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>());
   }
   return seeds;
+}
+
+// Runs them; false if a target that tells takes one that is to be refused, or the other way round.
+bool run_seeds(const Seeds& seeds) {
+  bool right = true;
+  for (size_t i = 0; i < seeds.inputs.size(); i++) {
+    run(seeds.inputs[i]);
+    if (!lambent::fuzz::accepted.is_told) continue;
+    const bool wanted = !seeds.names[i].starts_with("refused");
+    if (lambent::fuzz::accepted.last == wanted) continue;
+    right = false;
+    fprintf(stderr, "the seed %s was %s\n", seeds.names[i].c_str(),
+            wanted ? "refused: mend it, or let its name begin with 'refused'" : "accepted");
+  }
+  return right;
 }
 
 }  // namespace
@@ -108,7 +131,8 @@ int main(int argc, char** argv) {
     run(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
     return 0;
   }
-  const std::vector<std::string> seeds = read_seeds(where);
+  const Seeds all = read_seeds(where);
+  const std::vector<std::string>& seeds = all.inputs;
   if (seeds.empty()) {
     fprintf(stderr, "%s: no seeds in %s\n", argv[0], argv[1]);
     return 1;
@@ -116,7 +140,7 @@ int main(int argc, char** argv) {
   const uint64_t mutations = strtoull(argv[2], nullptr, 10);
   const uint64_t seed = argc > 3 ? strtoull(argv[3], nullptr, 10) : 1;
   run("");
-  for (const std::string& input : seeds) run(input);
+  const bool right = run_seeds(all);
   lambent::SeededRandom random(seed);
   for (uint64_t i = 0; i < mutations; i++) {
     std::string input = seeds[random.below(seeds.size())];
@@ -126,5 +150,5 @@ int main(int argc, char** argv) {
   }
   printf("%zu seeds and %llu mutations (seed %llu) went through\n", seeds.size(),
          static_cast<unsigned long long>(mutations), static_cast<unsigned long long>(seed));
-  return 0;
+  return right ? 0 : 1;
 }

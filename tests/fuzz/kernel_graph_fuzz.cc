@@ -7,6 +7,11 @@
 #include "decide/kernel_graph/graph_json.h"
 #include "decide/kernel_graph/plan.h"
 #include "decide/kernel_graph/validation.h"
+#include "tests/fuzz/accepted.h"
+
+namespace {
+[[maybe_unused]] const bool kTold = lambent::fuzz::tells_what_it_accepts();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::kernel_graph;
@@ -33,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   add(add, graph->steps);
   if (!validate(*graph, kernels).ok()) return 0;
+  lambent::fuzz::accepted.last = true;
   const MemoryPlan plan = plan_memory(*graph, order_of(graph->steps));
   for (size_t i = 0; i < graph->buffers.size(); ++i) {
     if (graph->buffers[i].role != BufferRole::kTemporary) continue;

@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/domain/schedule.h"
 #include "core/domain/timetable.h"
+#include "tests/fuzz/accepted.h"
 
 namespace {
 
@@ -37,11 +38,16 @@ void follow(const Timetable& timetable) {
 
 }  // namespace
 
+namespace {
+[[maybe_unused]] const bool kTold = lambent::fuzz::tells_what_it_accepts();
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TimeZone kZurich = zurich();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto schedules = parse_schedules(text);
   if (!schedules.ok() || !validate(*schedules).ok()) return 0;
+  lambent::fuzz::accepted.last = true;
   const auto again = parse_schedules(text_of(*schedules));
   CHECK(again.ok(), "what was written is read");
   CHECK(*again == *schedules, "and says the same");

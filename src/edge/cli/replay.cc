@@ -23,6 +23,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kOverheadRepeats = 9;
+// Of the mean modelled invocation, what the machine may take at most for a run to begin at all.
+constexpr double kMostOverheadOfWork = 0.25;
 
 // What the worker says about itself that a result must carry.
 struct WorkerFacts {
@@ -170,6 +172,20 @@ Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& pl
   return measured;
 }
 
+// With a package by a function of it, else by one that is deployed; nothing if that is not wanted.
+Result<std::optional<double>> overhead_of_worker(Transport& transport, const ReplayPlan& plan,
+                                                 const ReplayOptions& options,
+                                                 const std::optional<Package>& package) {
+  if (!options.measure_overhead) return std::optional<double>();
+  const size_t shortest = index_of_shortest(plan);
+  const auto measured = package ? measure_overhead_apart(transport, plan, options, *package)
+                                : measure_overhead(transport, plan.deployed_names[shortest],
+                                                   plan.entries[shortest], options.time_scale);
+  if (measured.ok()) return std::optional(*measured);
+  if (measured.error().code != ErrorCode::kNotFound) return measured.error();
+  return measured.error().with_context("the trace's functions are not deployed; add --deploy");
+}
+
 // Phases say nothing of another device than theirs.
 Result<void> check_devices(const ReplayPlan& plan, const ReplayOptions& options,
                            const std::string& gpu) {
@@ -180,28 +196,44 @@ Result<void> check_devices(const ReplayPlan& plan, const ReplayOptions& options,
   return {};
 }
 
-// Where waking up after each phase takes long beside them, the run would measure the machine.
-Result<void> check_time_scale(const ReplayPlan& plan, const ReplayOptions& options,
-                              std::optional<double> overhead_s,
-                              const std::vector<workload::Arrival>& arrivals) {
-  if (!options.phases) return {};
-  if (!overhead_s || arrivals.empty()) return {};
+double mean_warm_s(const ReplayPlan& plan, const std::vector<workload::Arrival>& arrivals) {
   double warm_s = 0;
   for (const workload::Arrival& arrival : arrivals) {
     warm_s += plan.entries[arrival.function].gpu_warm_s;
   }
-  warm_s /= static_cast<double>(arrivals.size());
-  const double most = workload::kMostOverheadShare * warm_s / std::max(*overhead_s, 1e-9);
-  if (options.time_scale <= most) return {};
-  char text[320];
+  return warm_s / static_cast<double>(arrivals.size());
+}
+
+// Where the machine takes long beside what is modelled, the run would measure the machine. In
+// phases each wake-up counts, so that the overhead may have no more of the mean invocation than of
+// the latency of a valid result. Else latencies, which have the waits too, are known only after the
+// run: it is refused where the overhead makes the load a quarter higher, and warned of before that.
+Result<void> check_time_scale(Console& console, const ReplayPlan& plan,
+                              const ReplayOptions& options, std::optional<double> overhead_s,
+                              const std::vector<workload::Arrival>& arrivals) {
+  if (!overhead_s || arrivals.empty()) return {};
+  const double warm_s = mean_warm_s(plan, arrivals);
+  const double share = options.time_scale * *overhead_s / warm_s;
+  if (share <= workload::kMostOverheadShare) return {};
+  char text[360];
+  const double most_share = options.phases ? workload::kMostOverheadShare : kMostOverheadOfWork;
+  const bool refused = share > most_share;
+  // A message tells a scale that this check lets through in silence.
+  const double scale =
+      std::max(workload::kMostOverheadShare * warm_s / std::max(*overhead_s, 1e-9), 0.01);
   std::snprintf(text, sizeof(text),
-                "a time scale of %g is too high for this machine: an invocation takes %.2f ms more "
-                "than its phases, which is more than %g %% of the %.2f modelled seconds of the "
-                "mean one; start the worker with --time-scale %.2g or less, or use a machine with "
-                "less to do",
-                options.time_scale, *overhead_s * 1e3, 100 * workload::kMostOverheadShare, warm_s,
-                std::max(most, 0.01));
-  return Error{ErrorCode::kFailedPrecondition, text};
+                "a time scale of %g %s too high for this machine: an invocation takes %.2f ms more "
+                "than its %s, which is %.3g %% of the %.2f modelled seconds of the mean one (at "
+                "most %g %%%s); start the worker with --time-scale %.*f or less, or use a machine "
+                "with less to do",
+                options.time_scale, refused ? "is" : "may be", *overhead_s * 1e3,
+                options.phases ? "phases" : "modelled time", 100 * share, warm_s,
+                100 * workload::kMostOverheadShare,
+                options.phases ? "" : " where calls do not wait", scale < 10 ? 2 : 0,
+                scale < 10 ? std::floor(scale * 100) / 100 : std::floor(scale));
+  if (refused) return Error{ErrorCode::kFailedPrecondition, text};
+  console.err << "lambent: warning: " << text << "\n";
+  return {};
 }
 
 class ProgressLine {
@@ -362,32 +394,24 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   }
   const auto known = check_devices(*plan, options, facts->gpu);
   if (!known.ok()) return fail(console, known.error());
+  auto arrivals = all_arrivals(*plan->trace.arrivals);
+  if (!arrivals.ok()) return fail(console, arrivals.error());
   std::optional<Package> package;
   if (options.deploy) {
     auto packed = pack_paper_function(options);
     if (!packed.ok()) return fail(console, packed.error());
     package = std::move(*packed);
+  }
+  // Before anything of the trace is deployed: what is refused leaves nothing.
+  const auto overhead = overhead_of_worker(transport, *plan, options, package);
+  if (!overhead.ok()) return fail(console, overhead.error());
+  const std::optional<double> overhead_s = *overhead;
+  const auto fits = check_time_scale(console, *plan, options, overhead_s, *arrivals);
+  if (!fits.ok()) return fail(console, fits.error());
+  if (package) {
     const auto deployed = deploy_all(transport, console, *plan, options, *package);
     if (!deployed.ok()) return fail(console, deployed.error());
   }
-  std::optional<double> overhead_s;
-  if (options.measure_overhead) {
-    const size_t shortest = index_of_shortest(*plan);
-    const auto measured = package ? measure_overhead_apart(transport, *plan, options, *package)
-                                  : measure_overhead(transport, plan->deployed_names[shortest],
-                                                     plan->entries[shortest], options.time_scale);
-    if (!measured.ok()) {
-      const bool missing = measured.error().code == ErrorCode::kNotFound;
-      return fail(console, missing ? measured.error().with_context(
-                                         "the trace's functions are not deployed; add --deploy")
-                                   : measured.error());
-    }
-    overhead_s = *measured;
-  }
-  auto arrivals = all_arrivals(*plan->trace.arrivals);
-  if (!arrivals.ok()) return fail(console, arrivals.error());
-  const auto fits = check_time_scale(*plan, options, overhead_s, *arrivals);
-  if (!fits.ok()) return fail(console, fits.error());
   workload::RunHeader header = header_of(*plan, options, *facts, overhead_s);
   header.duration_s = to_seconds(arrivals->back().at);
 
