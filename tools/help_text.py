@@ -25,11 +25,11 @@ class Option:
 
 @functools.cache
 def help_of(*words):
-    """What `lambent WORDS --help` prints to a user who has no home, so that it is the same everywhere."""
+    """What `lambent WORDS --help-all` prints to a user who has no home, so that it is the same everywhere."""
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")}
-    done = subprocess.run([str(BIN / "lambent"), *words, "--help"], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run([str(BIN / "lambent"), *words, "--help-all"], capture_output=True, text=True, timeout=60, env=environment)
     if done.returncode != 0:
-        raise ValueError(f"lambent {' '.join(words)} --help: {done.stderr}")
+        raise ValueError(f"lambent {' '.join(words)} --help-all: {done.stderr}")
     return done.stdout
 
 

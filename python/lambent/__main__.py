@@ -178,6 +178,7 @@ def parser_of_verbs() -> argparse.ArgumentParser:
         below = verbs.add_parser(verb, help=what, description=what[0].upper() + what[1:] + ".")
         below.add_argument("--endpoint", metavar="URL", help="the worker: http://HOST:PORT, https://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)")
         below.add_argument("--context", metavar="NAME", help="a worker that 'lambent config' has named (or LAMBENT_CONTEXT)")
+        below.add_argument("--help-all", action="help", help=argparse.SUPPRESS)  # of every verb; --help has all here
         if verb == "run":
             below.add_argument("place", metavar="FILE::FUNCTION", help="the file with app = lambent.App(NAME), and a function or CLASS.METHOD of it")
             below.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")

@@ -1,18 +1,22 @@
 #include "bin/journal_what_if.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "bin/measured_workload.h"
 #include "bin/scheduler_settings.h"
-#include "edge/cli/text_table.h"
+#include "bin/what_if_report.h"
+#include "core/base/fd.h"
+#include "core/base/spelling.h"
 #include "node/journal_store/segment_files.h"
 #include "sim/simulator/gpu_counts.h"
 
 namespace lambent::bin {
 namespace {
+
+using OutcomeSink = MeasuredWorkload::RecordedSink;
 
 struct Settings {
   std::string policy;
@@ -76,91 +80,70 @@ Result<void> apply(const std::string& change, Settings& settings) {
   return {};
 }
 
-Result<RunOutcomes> simulate_with(const MeasuredWorkload& workload, const Settings& settings,
-                                  const simulator::DeviceModel& device) {
+Result<void> simulate_with(const MeasuredWorkload& workload, const Settings& settings,
+                           const simulator::DeviceModel& device, const OutcomeSink& sink) {
   ASSIGN_OR_RETURN(auto policy,
                    scheduling::make_policy(settings.policy, settings.scheduler.policy));
   const std::vector<simulator::FunctionModel> functions = workload.functions();
   RETURN_IF_ERROR(simulator::check_gpu_counts(
       functions, [](FunctionId id) { return std::to_string(id.value); },
       settings.scheduler.dispatch.fleet, *policy));
-  RunOutcomes outcomes;
   simulator::Simulation simulation(
       {.dispatch = settings.scheduler.dispatch, .device = device, .functions = functions},
-      std::move(policy),
-      [&](const simulator::SimulatedInvocation& invocation) { outcomes.add(invocation.outcome); });
+      std::move(policy), [&](const simulator::SimulatedInvocation& invocation) {
+        sink(invocation.function, invocation.outcome);
+      });
   const std::vector<simulator::Arrival> arrivals = workload.arrivals();
   simulation.run(simulator::arrivals_from(arrivals));
-  return outcomes;
+  return {};
 }
 
-struct Row {
-  std::string label;
-  size_t ran = 0;
-  uint64_t failed = 0;
-  double mean_s = 0, p50_s = 0, p99_s = 0, queue_mean_s = 0, cold_ratio = 0;
-};
-
-Row row_of(std::string label, RunOutcomes outcomes) {
-  Row row{.label = std::move(label), .ran = outcomes.latencies_s.size(), .failed = outcomes.failed};
-  if (row.ran == 0) return row;
-  std::sort(outcomes.latencies_s.begin(), outcomes.latencies_s.end());
-  const auto count = static_cast<double>(row.ran);
-  for (const double latency_s : outcomes.latencies_s) row.mean_s += latency_s / count;
-  row.p50_s = outcomes.latencies_s[row.ran / 2];
-  row.p99_s = outcomes.latencies_s[std::min(row.ran - 1, row.ran * 99 / 100)];
-  row.queue_mean_s = outcomes.queue_s / count;
-  row.cold_ratio = static_cast<double>(outcomes.cold) / count;
-  return row;
-}
-
-std::string fixed(double value, int digits) {
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
-
-void print(const std::vector<Row>& rows, const MeasuredWorkload& workload, cli::Console& console) {
-  cli::TextTable table(
-      {"RUN", ">RAN", ">FAILED", ">MEAN s", ">P50 s", ">P99 s", ">QUEUE s", ">COLD"});
-  for (const Row& row : rows) {
-    table.add({row.label, std::to_string(row.ran), std::to_string(row.failed), fixed(row.mean_s, 3),
-               fixed(row.p50_s, 3), fixed(row.p99_s, 3), fixed(row.queue_mean_s, 3),
-               fixed(row.cold_ratio * 100, 1) + " %"});
+// The functions that are counted; empty: all.
+Result<std::set<FunctionId>> counted_functions(const WhatIfOptions& options,
+                                               const MeasuredWorkload& workload) {
+  std::set<FunctionId> counted;
+  std::vector<std::string_view> known;
+  for (const auto& [id, name] : workload.names()) known.push_back(name);
+  for (const std::string& wanted : options.only) {
+    const size_t before = counted.size();
+    for (const auto& [id, name] : workload.names()) {
+      if (name == wanted) counted.insert(id);
+    }
+    if (counted.size() > before) continue;
+    return Error{ErrorCode::kNotFound, "--only: " + options.journal + " has no function '" +
+                                           wanted + "'" +
+                                           suggestion(closest_word(wanted, known), "")};
   }
-  console.out << table.str();
-  if (rows[0].mean_s > 0) {
-    console.out << "The model's error: its mean is "
-                << fixed(std::abs(rows[1].mean_s / rows[0].mean_s - 1) * 100, 1)
-                << " % from the recorded one; compare the two simulated rows with each other.\n";
-  }
-  if (workload.unmeasured() > 0) {
-    console.out << workload.unmeasured()
-                << " arrivals never ran, or were not over: they take their function's mean.\n";
-  }
+  return counted;
 }
 
-nlohmann::json json_of(const std::vector<Row>& rows, const MeasuredWorkload& workload) {
-  nlohmann::json json = {{"unmeasured", workload.unmeasured()}, {"rows", nlohmann::json::array()}};
-  for (const Row& row : rows) {
-    json["rows"].push_back({{"run", row.label},
-                            {"ran", row.ran},
-                            {"failed", row.failed},
-                            {"mean_s", row.mean_s},
-                            {"p50_s", row.p50_s},
-                            {"p99_s", row.p99_s},
-                            {"queue_mean_s", row.queue_mean_s},
-                            {"cold_ratio", row.cold_ratio}});
-  }
-  return json;
+std::string window_in_words(const WhatIfOptions& options) {
+  if (options.last) return " within the time of --last";
+  return options.from || options.to ? " between --from and --to" : "";
 }
 
-Result<std::vector<Row>> rows_of(const WhatIfOptions& options, MeasuredWorkload& workload,
-                                 std::vector<std::string>& notes) {
+// What of the journal is asked about.
+Result<void> keep_window(const WhatIfOptions& options, MeasuredWorkload& workload) {
+  if (options.last) workload.keep_last(*options.last);
+  const Duration from = options.from.value_or(Duration(0));
+  if (options.to && *options.to <= from) {
+    return Error{ErrorCode::kInvalidArgument, "--to is not after --from"};
+  }
+  if (options.from || options.to) workload.keep_between(from, options.to);
+  if (!workload.arrivals().empty()) return {};
+  return Error{ErrorCode::kNotFound,
+               options.journal + " holds no arrival after its last start" +
+                   window_in_words(options) + "; it is " +
+                   std::to_string(static_cast<int64_t>(to_seconds(workload.length()))) +
+                   " s long from there"};
+}
+
+Result<void> read_journal(const WhatIfOptions& options, MeasuredWorkload& workload,
+                          std::vector<std::string>& notes) {
   ASSIGN_OR_RETURN(const auto segments, journal_store::open_journal(options.journal));
   journal::ReplaySinks sinks;
-  sinks.restored = [&](const auto& header, const auto& dispatcher, const auto&) {
-    workload.restored(header, dispatcher);
+  sinks.restored = [&](const auto& header, const auto& dispatcher, const auto& names) {
+    workload.restored(header, dispatcher, names);
   };
   sinks.step = [&](const journal::ReplayStep& step) { workload.step(step); };
   journal::ReplayTotals totals;
@@ -177,38 +160,62 @@ Result<std::vector<Row>> rows_of(const WhatIfOptions& options, MeasuredWorkload&
                                                     std::to_string(limits::kTraceArrivals) +
                                                     " arrivals; name one of its segments"};
   }
-  if (options.last) workload.keep_last(*options.last);
-  if (workload.arrivals().empty()) {
-    return Error{ErrorCode::kNotFound, options.journal + " holds no arrival after its last start" +
-                                           (options.last ? " within the time of --last" : "")};
-  }
+  return keep_window(options, workload);
+}
+
+Result<WhatIfReport> report_of(const WhatIfOptions& options, std::vector<std::string>& notes) {
+  MeasuredWorkload workload(options.device);
+  RETURN_IF_ERROR(read_journal(options, workload, notes));
+  ASSIGN_OR_RETURN(const std::set<FunctionId> counted, counted_functions(options, workload));
+  WhatIfReport report{.runs = {}, .names = {}, .unmeasured = workload.unmeasured()};
+  for (const auto& [id, name] : workload.names()) report.names[id] = name;
+  // All that arrived is simulated, for the others were in the way of those that are counted.
+  const auto add_run = [&](std::string label, const auto& make) -> Result<void> {
+    WhatIfRun run{.label = std::move(label), .all = {}, .by_function = {}};
+    RETURN_IF_ERROR(make([&](FunctionId function, const dispatch::CompleteInvocation& outcome) {
+      if (counted.empty() || counted.contains(function)) run.add(function, outcome);
+    }));
+    report.runs.push_back(std::move(run));
+    return {};
+  };
+  RETURN_IF_ERROR(add_run("recorded", [&](const OutcomeSink& sink) -> Result<void> {
+    workload.recorded(sink);
+    return {};
+  }));
   Settings settings{.policy = workload.facts().policy,
                     .scheduler = {workload.facts().policy_options, workload.facts().options}};
-  std::vector<Row> rows{row_of("recorded", workload.recorded())};
-  ASSIGN_OR_RETURN(const RunOutcomes same, simulate_with(workload, settings, options.device));
-  rows.push_back(row_of("simulated as recorded", same));
+  const auto simulated = [&](const OutcomeSink& sink) {
+    return simulate_with(workload, settings, options.device, sink);
+  };
+  RETURN_IF_ERROR(add_run("simulated as recorded", simulated));
   std::string label = "simulated";
   for (const std::string& change : options.changes) {
     RETURN_IF_ERROR(apply(change, settings));
     label += " " + change;
   }
-  ASSIGN_OR_RETURN(const RunOutcomes changed, simulate_with(workload, settings, options.device));
-  rows.push_back(row_of(label, changed));
-  return rows;
+  RETURN_IF_ERROR(add_run(label, simulated));
+  if (report.runs[0].by_function.empty() && report.runs[1].by_function.empty()) {
+    return Error{ErrorCode::kNotFound, "none of these functions was called" +
+                                           window_in_words(options) + " in " + options.journal};
+  }
+  return report;
 }
 
 }  // namespace
 
 int what_if(const WhatIfOptions& options, cli::Console& console) {
-  MeasuredWorkload workload(options.device);
   std::vector<std::string> notes;
-  const auto rows = rows_of(options, workload, notes);
-  if (!rows.ok()) return cli::fail(console, rows.error());
+  const auto report = report_of(options, notes);
+  if (!report.ok()) return cli::fail(console, report.error());
   for (const std::string& note : notes) console.err << "note: " << note << "\n";
+  if (!options.csv.empty()) {
+    const auto written = write_file_atomically(options.csv, csv_of(*report), false);
+    if (!written.ok()) return cli::fail(console, written.error());
+  }
   if (console.json) {
-    console.out << json_of(*rows, workload).dump(2) << "\n";
+    console.out << json_of(*report).dump(2) << "\n";
   } else {
-    print(*rows, workload, console);
+    print(*report, console);
   }
   return 0;
 }

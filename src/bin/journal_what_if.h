@@ -16,7 +16,11 @@ struct WhatIfOptions {
   std::string journal;
   std::vector<std::string> changes;  // KEY=VALUE: D, T, policy, pool, gpus, memory, or of --set
   simulator::DeviceModel device;
-  std::optional<Duration> last;  // only what arrived in this time before the journal's end
+  // Only what arrived in this time before the journal's end, or between these times after its last
+  // start.
+  std::optional<Duration> last, from, to;
+  std::vector<std::string> only;  // the functions that are counted; empty: all
+  std::string csv;                // a file to write; empty: none
 };
 
 // Prints what was recorded, the same simulated (so that the model's error shows), and the changed

@@ -62,8 +62,9 @@ void group_verbs(CLI::App& app) {
         "version", "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
-      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate"}},
-      {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
+      {"Capacity planning", {"simulate", "sweep", "calibrate", "profile", "plan"}},
+      {"Load and measurements", {"replay", "load", "report"}},
+      {"Kernels and slices", {"bundle", "slices", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
     for (const char* verb : verbs) {
       // Help lists them as they were added.
@@ -77,6 +78,8 @@ void group_verbs(CLI::App& app) {
 // `lambent help` and `lambent help invoke`.
 std::vector<std::string> help_for_help(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
+  // Of these verbs it has all.
+  if (std::erase(words, kHelpAll) > 0) words.emplace_back("--help");
   if (words.empty() || words[0] != "help") return words;
   words.erase(words.begin());
   words.push_back("--help");
@@ -178,8 +181,8 @@ int run_client_command(int argc, char** argv) {
   }
   group_verbs(shell.app);
   shell.app.footer(
-      "'lambent VERB --help' tells a verb's options; docs/reference/cli.md has an example of "
-      "each.");
+      "'lambent VERB --help' tells a verb's options (of serve and simulate the usual ones, and "
+      "--help-all the others); docs/reference/cli.md has an example of each.");
   std::vector<std::string> words = help_for_help(argc, argv);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {

@@ -23,13 +23,19 @@ namespace {
 using namespace lambent;
 using namespace lambent::bin;
 
+// What its short help has.
+const std::vector<std::string_view> kUsual = {
+    "--policy",  "--gpus",     "--concurrency", "--pool", "--memory", "--set",
+    "--profile", "--duration", "--load",        "--only", "--replay", "--what-if",
+    "--last",    "--from",     "--to",          "--csv",  "--json"};
+
 // What only `lambent simulate` has.
 struct JournalOptions {
   std::string folder;  // of the journal to write
   uint64_t most_mib = 1024;
   ReplayJournalOptions replay;
   std::vector<std::string> what_if;
-  std::optional<double> last_s;
+  std::optional<double> last_s, from_s, to_s;
 };
 
 void add_journal_flags(CLI::App& app, JournalOptions& options) {
@@ -46,9 +52,21 @@ void add_journal_flags(CLI::App& app, JournalOptions& options) {
          "with --replay: the journal's arrivals and measured times, simulated under another "
          "KEY=VALUE: D, T, alpha, policy, pool, gpus, memory or a setting of --set")
       ->needs("--replay");
-  app.add_option("--last", options.last_s,
-                 "with --what-if: only what arrived in so many seconds before the journal's end")
-      ->check(CLI::PositiveNumber)
+  auto* last =
+      app.add_option(
+             "--last", options.last_s,
+             "with --what-if: only what arrived in so many seconds before the journal's end")
+          ->check(CLI::PositiveNumber)
+          ->needs("--what-if");
+  app.add_option("--from", options.from_s,
+                 "with --what-if: only what arrived so many seconds after the worker's last start "
+                 "in the journal, or later")
+      ->check(within(0.0, 1e9))
+      ->excludes(last)
+      ->needs("--what-if");
+  app.add_option("--to", options.to_s, "with --what-if: only what arrived before this, as --from")
+      ->check(within(0.0, 1e9))
+      ->excludes(last)
       ->needs("--what-if");
   app.add_option("--timeline", options.replay.timeline,
                  "write what ran where and when as a Chrome trace, for ui.perfetto.dev; with "
@@ -63,8 +81,8 @@ std::optional<int> refuse_beside_replay(const CLI::App& app, const JournalOption
   if (journal.what_if.empty()) {
     heeded.insert("--timeline");
   } else {
-    heeded.insert(
-        {"--what-if", "--last", "--profile", "--slowdown", "--link", "--host-share", "--touched"});
+    heeded.insert({"--what-if", "--last", "--from", "--to", "--only", "--csv", "--profile",
+                   "--slowdown", "--link", "--host-share", "--touched"});
   }
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || heeded.contains(option->get_name())) continue;
@@ -88,7 +106,7 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options, Journa
   app.add_flag("--clairvoyant", options.clairvoyant,
                "beside the policies, a scheduler that knows all calls before they come: a "
                "schedule to compare with, no bound");
-  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
+  if (const auto exit_code = bin::parse(app, argc, argv, kUsual)) return *exit_code;
   if (const auto exit_code = refuse_beside_replay(app, journal)) return *exit_code;
   const auto finished = finish_simulate_flags(app, options);
   if (finished.ok()) return std::nullopt;
@@ -153,12 +171,18 @@ int run(int argc, char** argv) {
   if (const auto exit_code = parse(argc, argv, options, journal)) return *exit_code;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
   if (!journal.what_if.empty()) {
-    return what_if(
-        {.journal = journal.replay.journal,
-         .changes = journal.what_if,
-         .device = options.run.device,
-         .last = journal.last_s ? std::optional(from_seconds(*journal.last_s)) : std::nullopt},
-        console);
+    const auto time_of = [](const std::optional<double>& seconds) {
+      return seconds ? std::optional(from_seconds(*seconds)) : std::nullopt;
+    };
+    return what_if({.journal = journal.replay.journal,
+                    .changes = journal.what_if,
+                    .device = options.run.device,
+                    .last = time_of(journal.last_s),
+                    .from = time_of(journal.from_s),
+                    .to = time_of(journal.to_s),
+                    .only = options.workload.read.only,
+                    .csv = options.csv},
+                   console);
   }
   if (!journal.replay.journal.empty()) return replay_journal(journal.replay, console);
   std::vector<cli::RunFigures> runs;

@@ -13,12 +13,16 @@ void RunOutcomes::add(const CompleteInvocation& outcome) {
   if (outcome.outcome == Outcome::kRejected) return;
   latencies_s.push_back(to_seconds(outcome.phases.total()));
   queue_s += to_seconds(outcome.phases.queue);
+  cold_s += to_seconds(outcome.phases.sandbox + outcome.phases.init);
+  memory_s += to_seconds(outcome.phases.memory);
+  run_s += to_seconds(outcome.phases.run);
   if (outcome.start == StartClass::kCold) ++cold;
 }
 
-void MeasuredWorkload::restored(const journal::SegmentHeader& header,
-                                const Dispatcher& dispatcher) {
+void MeasuredWorkload::restored(const journal::SegmentHeader& header, const Dispatcher& dispatcher,
+                                const journal::Names& names) {
   *this = MeasuredWorkload(device_);
+  names_ = names;
   facts_ = header.facts;
   const scheduling::Flows& flows = dispatcher.flows();
   for (uint32_t id = 0; id < flows.size(); ++id) {
@@ -81,6 +85,8 @@ void MeasuredWorkload::step(const journal::ReplayStep& step) {
   const Instant now = step.recorded.now;
   if (!begin_) begin_ = now;
   last_event_ = now;
+  // A function keeps its name; names come in between the events.
+  if (step.names.size() != names_.size()) names_ = step.names;
   const Event& event = step.recorded.event;
   if (const auto* registered = std::get_if<FunctionRegistered>(&event)) {
     functions_[registered->profile.id].profile = registered->profile;
@@ -171,20 +177,25 @@ void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
   running_.erase(found);
 }
 
-void MeasuredWorkload::keep_last(Duration last) {
-  if (!begin_) return;
-  const Instant from = Instant(last_event_ - last - *begin_);
-  const auto kept = std::ranges::find_if(
-      arrivals_, [&](const simulator::Arrival& arrival) { return arrival.at >= from; });
-  first_kept_ = static_cast<size_t>(kept - arrivals_.begin());
+void MeasuredWorkload::keep_last(Duration last) { keep_between(length() - last, std::nullopt); }
+
+void MeasuredWorkload::keep_between(Duration from, std::optional<Duration> to) {
+  const auto first_at = [&](Duration after) {
+    const auto found = std::ranges::find_if(arrivals_, [&](const simulator::Arrival& arrival) {
+      return arrival.at.time_since_epoch() >= after;
+    });
+    return static_cast<size_t>(found - arrivals_.begin());
+  };
+  first_kept_ = first_at(from);
+  if (to) first_left_out_ = std::max(first_at(*to), first_kept_);
 }
 
-RunOutcomes MeasuredWorkload::recorded() const {
-  RunOutcomes outcomes;
+void MeasuredWorkload::recorded(const RecordedSink& sink) const {
   for (const Ended& each : ended_) {
-    if (each.arrival >= first_kept_) outcomes.add(each.outcome);
+    const bool is_kept =
+        each.arrival >= first_kept_ && each.arrival < first_left_out_.value_or(arrivals_.size());
+    if (is_kept) sink(arrivals_[each.arrival].function, each.outcome);
   }
-  return outcomes;
 }
 
 uint64_t MeasuredWorkload::unmeasured() const {
@@ -194,8 +205,9 @@ uint64_t MeasuredWorkload::unmeasured() const {
 }
 
 std::vector<simulator::Arrival> MeasuredWorkload::arrivals() const {
-  std::vector<simulator::Arrival> kept(arrivals_.begin() + static_cast<ptrdiff_t>(first_kept_),
-                                       arrivals_.end());
+  std::vector<simulator::Arrival> kept(
+      arrivals_.begin() + static_cast<ptrdiff_t>(first_kept_),
+      arrivals_.begin() + static_cast<ptrdiff_t>(first_left_out_.value_or(arrivals_.size())));
   if (kept.empty()) return kept;
   const Duration first = kept.front().at.time_since_epoch();
   if (first_kept_ > 0) {

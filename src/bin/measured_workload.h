@@ -2,6 +2,7 @@
 // and cold start times, and what became of them. Filled by a replay; one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,8 +16,8 @@ namespace lambent::bin {
 
 // Latencies and what else one compares.
 struct RunOutcomes {
-  std::vector<double> latencies_s;  // of those that ran
-  double queue_s = 0;               // sums
+  std::vector<double> latencies_s;                          // of those that ran
+  double queue_s = 0, cold_s = 0, memory_s = 0, run_s = 0;  // sums; cold: sandbox and init
   uint64_t cold = 0;
   uint64_t failed = 0;  // rejected, or ended by an error
 
@@ -31,14 +32,21 @@ class MeasuredWorkload {
   // the model slows it down again as much.
   explicit MeasuredWorkload(simulator::DeviceModel device) : device_(std::move(device)) {}
 
-  void restored(const journal::SegmentHeader& header, const dispatch::Dispatcher& dispatcher);
+  void restored(const journal::SegmentHeader& header, const dispatch::Dispatcher& dispatcher,
+                const journal::Names& names);
   void step(const journal::ReplayStep& step);
 
   const journal::RunFacts& facts() const { return facts_; }
-  // Leaves out what arrived longer ago than this before the last event. What it took teaches the
-  // means all the same.
+  // Leaves out what arrived longer ago than this before the last event, or outside of these times
+  // after the first one. What it took teaches the means all the same.
   void keep_last(Duration last);
-  RunOutcomes recorded() const;
+  void keep_between(Duration from, std::optional<Duration> to);
+  // From the first event to the last.
+  Duration length() const { return begin_ ? last_event_ - *begin_ : Duration(0); }
+  // What became of those that were kept and ended.
+  using RecordedSink = std::function<void(FunctionId, const dispatch::CompleteInvocation&)>;
+  void recorded(const RecordedSink& sink) const;
+  const journal::Names& names() const { return names_; }
   // From the first event on; those that were not over have the mean execution of their function.
   std::vector<simulator::Arrival> arrivals() const;
   std::vector<simulator::FunctionModel> functions() const;
@@ -83,6 +91,7 @@ class MeasuredWorkload {
 
   simulator::DeviceModel device_;
   journal::RunFacts facts_;
+  journal::Names names_;
   std::optional<Instant> begin_;
   std::map<FunctionId, Function> functions_;
   std::unordered_map<SandboxId, FunctionId> starting_;
@@ -97,7 +106,8 @@ class MeasuredWorkload {
     dispatch::CompleteInvocation outcome;
   };
   std::vector<Ended> ended_;
-  size_t first_kept_ = 0;  // of the arrivals
+  size_t first_kept_ = 0;                 // of the arrivals
+  std::optional<size_t> first_left_out_;  // after those that are kept
   Instant last_event_{};
   bool too_many_ = false;
 };

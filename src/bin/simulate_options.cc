@@ -158,7 +158,9 @@ void add_result_flags(CLI::App& app, SimulateOptions& options) {
                  "a result file for 'lambent report'; with several policies, one for each: "
                  "FILE-POLICY")
       ->check(output_file());
-  app.add_option("--csv", options.csv, "a row per policy and function")->check(output_file());
+  app.add_option("--csv", options.csv,
+                 "a row per policy and function; with --what-if per run and function")
+      ->check(output_file());
   app.add_option("--reading", options.reading_s, "seconds between readings in the result file")
       ->check(within(0.001, 1e9))
       ->capture_default_str();

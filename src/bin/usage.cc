@@ -120,6 +120,25 @@ std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error)
   return about_value(error.what());
 }
 
+// Takes all other options out of the help, if that is what is asked for.
+void keep_usual(CLI::App& app, const std::vector<std::string_view>& usual,
+                const std::vector<std::string>& words) {
+  const auto asks = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  if (std::ranges::none_of(words, asks)) return;
+  size_t all = 0;
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_group().empty()) continue;
+    ++all;
+    const std::string& name = option->get_lnames().front();
+    const bool is_shown = name == "help" || std::ranges::any_of(usual, [&](std::string_view each) {
+                            return each == "--" + name;
+                          });
+    if (!is_shown) option->group("");  // hidden
+  }
+  app.footer("These are the options that most users need; all " + std::to_string(all) + ": " +
+             app.get_name() + " " + std::string(kHelpAll));
+}
+
 }  // namespace
 
 int exit_of(const CLI::App& app, const CLI::ParseError& error) {
@@ -140,7 +159,7 @@ int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::cerr << name << ": " << what_is_wrong(command, error) << "\n";
   if (!command.get_footer().empty()) std::cerr << command.get_footer() << "\n";
-  std::cerr << "All of it: " << name << " --help\n";
+  std::cerr << "All of it: " << name << " " << kHelpAll << "\n";
   return kBadUsage;
 }
 
@@ -148,13 +167,23 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   return what_is_wrong(innermost(app), error);
 }
 
-std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+std::optional<int> parse(CLI::App& app, int argc, char** argv,
+                         const std::vector<std::string_view>& usual) {
   if (argc == 2 && argv[1] == kTellTree) {
     std::cout << lines_of(tree_of(app));
     return 0;
   }
+  std::vector<std::string> words(argv + 1, argv + argc);
+  // What follows a program that is to be run is for that.
+  const auto own_end = app.get_positionals_at_end() ? words.begin() + (words.empty() ? 0 : 1)
+                                                    : std::ranges::find(words, "--");
+  const auto found = std::find(words.begin(), own_end, kHelpAll);
+  const bool wants_all = found != own_end;
+  if (wants_all) *found = "--help";
+  if (!wants_all && !usual.empty()) keep_usual(app, usual, words);
+  std::ranges::reverse(words);  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return exit_of(app, error);
   }

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace lambent::bin {
 
@@ -15,8 +17,13 @@ int exit_of(const CLI::App& app, const CLI::ParseError& error);
 // What is wrong with the command line of that error, without the program's name.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error);
 
+// With this in place of --help, a help has every option.
+constexpr std::string_view kHelpAll = "--help-all";
+
 // Parses; the exit code if the program ends with that: as exit_of says, or because it was asked for
-// its tree (command_tree.h).
-std::optional<int> parse(CLI::App& app, int argc, char** argv);
+// its tree (command_tree.h). `usual` are the options that --help shows, where there are so many
+// that it does not show all; empty: it does.
+std::optional<int> parse(CLI::App& app, int argc, char** argv,
+                         const std::vector<std::string_view>& usual = {});
 
 }  // namespace lambent::bin

@@ -403,7 +403,8 @@ void add_invoke(Shell& shell) {
       add_verb(shell, "invoke", "run a function; its answer on stdout, its phases on stderr",
                "lambent invoke hello -d '{\"name\": \"world\"}'");
   verb->add_option("NAME", options->name, "the function")->required();
-  auto* data = verb->add_option("-d,--data", options->payload, "the event, JSON (default {})");
+  auto* data = verb->add_option("-d,--data", options->payload,
+                                "the event, JSON (default {}); @FILE: from a file, -: from stdin");
   verb->add_option("--file", options->file, "the event from a file; - is stdin")->excludes(data);
   verb->add_flag("--raw", options->raw, "the event is bytes, not JSON");
   verb->add_option("--content-type", options->content_type, "what the event is");
@@ -416,7 +417,10 @@ void add_invoke(Shell& shell) {
       ->capture_default_str();
   verb->callback([&shell, options, timeout_s] {
     options->timeout = from_seconds(*timeout_s);
-    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
+      options->connect = [destination] {
+        return std::make_unique<cli::HttpTransport>(destination);
+      };
       return cli::run_invoke(transport, shell.console, *options);
     };
   });
@@ -440,12 +444,26 @@ void add_logs(Shell& shell) {
   auto options = std::make_shared<cli::LogsOptions>();
   CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
   verb->add_option("NAME", options->name, "the function")->required();
-  verb->add_flag("-f,--follow", options->follow, "go on as more comes");
+  auto* follow = verb->add_flag("-f,--follow", options->follow, "go on as more comes");
   verb->add_option("-n,--tail", options->tail, "begin at most so many lines before the end")
       ->check(whole_number());
   verb->add_flag("-t,--timestamps", options->timestamps, "when each line was printed");
-  verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+  auto since = std::make_shared<std::string>();
+  verb->add_option(
+      "--since", *since,
+      "only what was printed so long ago at most, such as 10m, or since a time such as "
+      "2026-11-29T17:36:32Z");
+  verb->add_option("--id", options->invocation,
+                   "only the lines of this invocation, from its START to its END")
+      ->excludes(follow);
+  verb->callback([&shell, options, since] {
+    shell.verb = [&shell, options, since](Transport& transport, const cli::Destination&) {
+      if (!since->empty()) {
+        const SystemClock clock;
+        const auto time = cli::since_in(*since, clock.wall_now());
+        if (!time.ok()) return cli::fail(shell.console, time.error());
+        options->since = *time;
+      }
       return cli::run_logs(transport, shell.console, *options);
     };
   });

@@ -138,7 +138,8 @@ void add_load(Shell& shell) {
                    "seconds to wait for answers after the last request")
       ->check(within(0.0, 86400.0))
       ->capture_default_str();
-  auto* data = verb->add_option("-d,--data", options->payload, "the event, JSON (default {})");
+  auto* data = verb->add_option("-d,--data", options->payload,
+                                "the event, JSON (default {}); @FILE: from a file, -: from stdin");
   verb->add_option("--file,--payload", options->payload_file, "the event from a file; - is stdin")
       ->excludes(data);
   verb->add_option("--content-type", options->content_type, "what the event is");

@@ -43,6 +43,12 @@ const std::vector<std::pair<std::string, LogLevel>> kLevels = {{"debug", LogLeve
                                                                {"warning", LogLevel::kWarning},
                                                                {"error", LogLevel::kError}};
 
+// What its short help has.
+const std::vector<std::string_view> kUsual = {
+    "--listen",     "--state",       "--gpu",  "--policy",  "--concurrency",     "--pool",
+    "--keep-alive", "--host-memory", "--auth", "--journal", "--pipeline-slices", "--log-level",
+    "--check"};
+
 // As root /var/lib and /run, otherwise the user's own folders.
 void default_folders(WorkerConfig& config) {
   const char* run = std::getenv("XDG_RUNTIME_DIR");
@@ -678,7 +684,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   bool only_check = false;
   app.add_flag("--check", only_check,
                "read the flags and the state's version, say what is wrong with them, and end");
-  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
+  if (const auto exit_code = bin::parse(app, argc, argv, kUsual)) return *exit_code;
 
   // Sandboxes are shown what lies there, by paths of this machine.
   for (std::string* folder : {&config.state_folder, &config.run_folder}) {

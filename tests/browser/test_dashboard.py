@@ -2,14 +2,18 @@
 and what users write stays text.
 """
 import json
+import pathlib
 import re
+import shutil
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
 import dashboard
 from dashboard import BrowserTest, expect
-from harness import Worker, make_zip
+from harness import PREFIX, Worker, make_zip
 from test_cluster import Cluster
 
 HELLO = "def handler(e, c):\n    print('hello', e.get('name', 'world'))\n    return 'hello'\n"
@@ -78,6 +82,34 @@ class DashboardTest(BrowserTest):
         expect(page.locator(".story li").first).to_contain_text("arrived")
         expect(page.locator(".story li").last).to_contain_text("succeeded")
         self.assert_accessible(page)
+
+    def test_advice_for_a_function_without_a_gpu_is_about_its_own_limit(self):
+        self.worker.create_python("one", SLEEPS, tags={"lambent:max-concurrency": "1"})
+        self.addCleanup(self.worker.delete, "one")
+        self.worker.invoke("one", {"s": 0})  # warm
+        _, _, waited = self.invoke_beside(("one", {"s": 1}), ("one", {"s": 1}), ("one", {"s": 0.05}))
+        told = self.worker.request("GET", f"/v1/invocations/{waited}/why").json
+        self.assertGreater(told["waits_ms"]["concurrency_limit"], 300, told)
+        page = self.open(self.worker.endpoint, f"#/invocations/{waited}")
+        queue = page.locator(".finding.b-queue")
+        expect(queue).to_contain_text("its function ran as many calls as it may at once", ignore_case=True)
+        expect(queue).to_contain_text("Raise the function's max_concurrency (now 1)")
+        expect(queue).to_contain_text("more GPUs would change nothing")
+        expect(queue).not_to_contain_text("nother GPU")
+        expect(page.locator(".headline")).to_contain_text("its function ran as many calls as it may at once")
+        expect(page.locator(".tiles")).to_contain_text("no GPU")
+        expect(page.get_by_text("with the GPU shared")).to_have_count(0)
+        self.assert_accessible(page)
+
+    def test_advice_for_a_function_with_a_gpu_is_about_what_held_it(self):
+        _, waited = self.invoke_beside(("sleeps", {"s": 1.5}), ("sleeps", {"s": 0.05}))
+        told = self.worker.request("GET", f"/v1/invocations/{waited}/why").json["waits_ms"]
+        page = self.open(self.worker.endpoint, f"#/invocations/{waited}")
+        queue = page.locator(".finding.b-queue")
+        reason = max(told, key=told.get)
+        self.assertIn(reason, ("no_token", "at_work"), told)
+        expect(queue).to_contain_text({"no_token": "a higher concurrency (D)", "at_work": "if the GPUs have room"}[reason])
+        expect(queue).not_to_contain_text("more GPUs would change nothing")
 
     def test_what_waits_now_is_shown_with_its_reason(self):
         thread = threading.Thread(target=lambda: self.invoke_beside(("sleeps", {"s": 10}), ("sleeps", {}), ("sleeps", {})))
@@ -217,6 +249,89 @@ class DashboardTest(BrowserTest):
         page.get_by_role("columnheader", name="Function").get_by_role("button").click()
         expect(page.locator("tbody tr").first).to_contain_text("f-0000")
         self.assertLess(time.monotonic() - started, 5)
+
+
+class PipelineDashboardTest(BrowserTest):
+    """Example 17 on a GPU that is cut into slices."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.worker = Worker("--pipeline-slices", "all", gpu="emulated:a100-80gb-mig")  # 3g.40gb, 2g.20gb, 2g.20gb
+        cls.addClassCleanup(cls.worker.close)
+        # As if no slice could hold it all, so that it is cut.
+        each = {"weights_mb": 14000, "memory_mb": 15000, "output_bytes": 100000, "probability": 1, "ms": {"2g.20gb": 20, "3g.40gb": 14}}
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "example"
+            shutil.copytree(PREFIX / "examples/17_pipeline_image", copy)
+            (copy / "code/profile.json").write_text(json.dumps({
+                "profile": 1, "context_mb": 500, "start_ms": 300,
+                "shapes": {"2g.20gb": {"multiprocessors": 28, "memory_mb": 19968}, "3g.40gb": {"multiprocessors": 42, "memory_mb": 40192}},
+                "components": dict.fromkeys(("blur", "enlarge", "brightness", "threshold"), each)}))
+            subprocess.run([PREFIX / "bin/lambent", "--endpoint", cls.worker.endpoint, "deploy", copy], check=True, capture_output=True)
+
+    def call(self):
+        reply = self.worker.invoke("image_filters", {"size": 9, "noise": 0.4, "check": True})
+        self.assertIs(reply.json["correct"], True)
+        return reply.headers["x-amzn-requestid"]
+
+    def stages(self):
+        """(components, slice) of each stage process of the instance that there is."""
+        described = self.worker.request("GET", "/v1/functions/image_filters/pipeline").json
+        return [(process["components"], process["slice"]) for stage in described["instances"][0]["stages"] for process in stage]
+
+    def test_a_pipeline_is_a_graph_whose_components_are_on_slices(self):
+        self.call()
+        stages = self.stages()
+        self.assertGreater(len(stages), 1, "it was to be cut")
+        page = self.open(self.worker.endpoint, "#/functions/image_filters")
+        picture = page.locator("svg.graph")
+        expect(picture).to_have_attribute("aria-label", "Pipeline: blur; enlarge after blur; brightness after blur; threshold after enlarge and brightness")
+        expect(picture.locator(".node")).to_have_count(4)
+        expect(picture.locator(".edge")).to_have_count(4)
+        for components, place in stages:
+            for name in components:
+                expect(picture.locator(".node").filter(has_text=name)).to_contain_text(f"on slice {place}")
+        # enlarge and brightness are beside each other: one column, two rows.
+        boxes = [picture.locator(".node").filter(has_text=name).bounding_box() for name in ("blur", "enlarge", "brightness", "threshold")]
+        self.assertEqual(boxes[1]["x"], boxes[2]["x"])
+        self.assertNotEqual(boxes[1]["y"], boxes[2]["y"])
+        self.assertLess(boxes[0]["x"], boxes[1]["x"])
+        self.assertLess(boxes[2]["x"], boxes[3]["x"])
+        expect(page.get_by_role("region", name="Pipeline").first).to_contain_text("Instance")
+        self.assert_accessible(page)
+        self.picture(page, "dashboard-pipeline")
+
+    def test_a_call_of_a_pipeline_shows_each_stage_on_its_slice(self):
+        self.call()
+        invocation = self.call()
+        stages = self.stages()
+        page = self.open(self.worker.endpoint, f"#/invocations/{invocation}")
+        rows = page.get_by_role("region", name="Parts of the run").get_by_role("row")
+        expect(rows).to_have_count(1 + len(stages))
+        for number, (components, place) in enumerate(stages):
+            expect(rows.filter(has_text=f"slice {place}")).to_contain_text(", ".join(components))
+        expect(page.locator(".headline")).to_contain_text("It took")
+        self.assert_accessible(page)
+        self.picture(page, "dashboard-pipeline-call")
+
+    def test_the_overview_draws_the_slices_with_who_has_them(self):
+        self.call()
+        stages = self.stages()
+        told = self.worker.request("GET", "/v1/slices").json["slices"]
+        page = self.open(self.worker.endpoint)
+        drawn = page.get_by_role("region", name="Slices of pipelines").locator(".slice")
+        expect(drawn).to_have_count(len(told))
+        self.assertEqual(sorted(each["shape"] for each in told), ["2g.20gb", "2g.20gb", "3g.40gb"])
+        held = {place for _, place in stages}
+        for each in told:
+            box = drawn.filter(has=page.get_by_text(each["slice"], exact=True))
+            expect(box).to_contain_text(each["shape"])
+            expect(box).to_contain_text("image_filters" if each["slice"] in held else "free")
+        expect(page.locator(".slice.busy")).to_have_count(len(held))
+        self.assert_accessible(page)
+        self.assert_fits(page)
+        self.picture(page, "dashboard-slices")
 
 
 class LonelyDashboardTest(BrowserTest):

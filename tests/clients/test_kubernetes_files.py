@@ -97,7 +97,7 @@ class Files(unittest.TestCase):
             kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
 
     def test_the_worker_knows_every_option(self):
-        told = subprocess.run([pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "bin/lambent-worker", "--help"], capture_output=True, text=True,
+        told = subprocess.run([pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "bin/lambent-worker", "--help-all"], capture_output=True, text=True,
                               timeout=60).stdout
         known = set(re.findall(r"^\s+(--[a-z-]+)", told, re.MULTILINE))
         container = self.documents[0]["spec"]["template"]["spec"]["containers"][0]

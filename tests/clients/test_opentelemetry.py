@@ -13,7 +13,31 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
-from harness import PREFIX, Worker
+from opentelemetry import trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from harness import PREFIX, Worker, make_zip
+
+# The headers that it got, as an instrumented FastAPI program reads them.
+TELLS_HEADERS = """
+import http.server, json
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", 8080), Handler).serve_forever()
+"""
+# X-Ray's form as W3C's.
+TELLS_TRACE = """
+import os
+def handler(event, context):
+    parts = dict(part.split("=") for part in os.environ["_X_AMZN_TRACE_ID"].split(";"))
+    _, time, rest = parts["Root"].split("-")
+    return {"traceparent": f"00-{time}{rest}-{parts['Parent']}-0{parts['Sampled']}"}
+"""
 
 KINDS = {"/v1/traces": (ExportTraceServiceRequest, ExportTraceServiceResponse),
          "/v1/logs": (ExportLogsServiceRequest, ExportLogsServiceResponse)}
@@ -124,6 +148,34 @@ class OpenTelemetryTest(unittest.TestCase):
         resource = self.collector.requests["/v1/traces"][0].resource_spans[0].resource
         self.assertEqual(attributes_of(resource)["service.name"], "lambent")
         self.assertEqual(self.collector.bad, [])
+
+    def parent_of(self, carrier):
+        """The span below which a program's own spans are, as OpenTelemetry's propagator reads it from what the program got."""
+        return trace.get_current_span(TraceContextTextMapPropagator().extract(carrier)).get_span_context()
+
+    def test_what_programs_record_is_below_lambents_own_span(self):
+        worker = self.worker()
+        worker.create("web", make_zip({"server.py": TELLS_HEADERS}), handler="python3 server.py", tags={"lambent:kind": "http"})
+        worker.create_python("handler", TELLS_TRACE)
+        worker.create_python("url", "def handler(e, c): return e['headers']")
+        theirs = {"traceparent": "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01", "tracestate": "vendor=1"}
+        for name in ("web", "handler", "url"):
+            for headers in (theirs, {}):
+                with self.subTest(name, headers=headers):
+                    path = "/2015-03-31/functions/handler/invocations" if name == "handler" else f"/f/{name}/"
+                    reply = worker.request("POST", path, b"{}", headers)
+                    self.assertEqual(reply.status, 200, reply.body)
+                    invocation = reply.headers["x-lambent-invocation-id" if name == "web" else "x-amzn-requestid"]
+                    exported = lambda: [span for span in self.named(name) if attributes_of(span)["faas.invocation_id"] == invocation]
+                    until(exported, f"Lambent exported no span of {name}")
+                    ours, = exported()
+                    parent = self.parent_of(reply.json)
+                    self.assertEqual((f"{parent.trace_id:032x}", f"{parent.span_id:016x}"), (ours.trace_id.hex(), ours.span_id.hex()))
+                    self.assertTrue(parent.trace_flags.sampled)
+                    self.assertEqual(reply.json.get("tracestate"), headers.get("tracestate") if name != "handler" else None)
+                    self.assertEqual(ours.parent_span_id.hex(), "53995c3f42cd8ad8" if headers else "")
+                    if headers:
+                        self.assertEqual(ours.trace_id.hex(), "5759e988bd862e3fe1be46a994272793")
 
     def test_what_fails_is_an_error_and_calls_of_a_workflow_lie_below_its_run(self):
         worker = self.worker()

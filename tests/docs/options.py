@@ -9,7 +9,7 @@ import help_text  # noqa: E402
 
 HEAD = """# Every option
 
-What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
+What `--help-all` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
 `tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take
 `--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](../operate/tls.md)),
 `--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](../operate/tenants.md#tokens)), or `--context NAME` ([cli.md](cli.md#contexts)).

@@ -205,6 +205,46 @@ while True:
         self.assertEqual((worker["policy"], worker["devices"], worker["emulated"], worker["time_scale"]),
                          ("density", 1, True, 1))
 
+    def test_the_event_comes_from_a_text_a_file_or_standard_input(self):
+        self.deploy_python("echo", "def handler(e, c): return e")
+        path = self.write("event.json", '{"n": 3}')
+        self.assertEqual(json.loads(self.run_cli("invoke", "echo", "-d", f"@{path}").stdout), {"n": 3})
+        self.assertEqual(json.loads(self.run_cli("invoke", "echo", "-d", "-", stdin='{"n": 4}').stdout), {"n": 4})
+        self.assertIn("/nowhere", self.run_cli("invoke", "echo", "-d", "@/nowhere", expect=NOT_FOUND).stderr)
+        self.assertIn("-d @FILE", self.run_cli("invoke", "echo", "-d", "text", expect=INVALID).stderr)
+
+    def test_logs_begin_at_a_time_and_show_one_invocation(self):
+        self.deploy_python("numbers", "def handler(e, c): print('number', e['n'])")
+        ids = [self.json_of("invoke", "numbers", "-d", json.dumps({"n": n}))["id"] for n in (1, 2)]
+        one = self.run_cli("logs", "numbers", "--id", ids[0]).stdout
+        self.assertRegex(one, rf"^START RequestId: {ids[0]}.*\nnumber 1\nEND RequestId: {ids[0]}\nREPORT RequestId: {ids[0]}")
+        self.assertNotIn("number 2", one)
+        self.assertIn("number 2", self.run_cli("logs", "numbers", "--since", "10m").stdout)
+        self.assertEqual(self.run_cli("logs", "numbers", "--since", "2100-01-01T00:00:00Z").stdout, "")
+        self.assertIn("--since: a time ago", self.run_cli("logs", "numbers", "--since", "soon", expect=INVALID).stderr)
+        self.run_cli("logs", "numbers", "--id", "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a", expect=NOT_FOUND)
+
+    def test_invoke_says_on_a_terminal_what_it_waits_for(self):
+        self.deploy_python("slow", "import time\ntime.sleep(2.5)\ndef handler(e, c): return 1")
+        ours, its = os.openpty()
+        self.addCleanup(os.close, ours)
+        done = subprocess.run([LAMBENT, "invoke", "slow", "--endpoint", self.worker.endpoint], stdout=subprocess.PIPE, stderr=its, timeout=120)
+        os.close(its)
+        self.assertEqual((done.returncode, done.stdout), (0, b"1\n"))
+        self.assertRegex(os.read(ours, 65536).decode(), r"waiting, [\d.]+ s by now: a sandbox is being started")
+
+    def test_the_short_help_has_the_usual_options_and_help_all_the_others(self):
+        short, long = self.run_cli("serve", "--help").stdout, self.run_cli("serve", "--help-all").stdout
+        self.assertLess(len(short.splitlines()), 50)
+        self.assertGreater(len(long.splitlines()), 100)
+        for option in ("--listen", "--gpu", "--state"):
+            self.assertIn(f"  {option} ", short)
+        self.assertIn("lambent serve --help-all", short)
+        self.assertNotIn("--managed-memory", short)
+        self.assertIn("--managed-memory", long)
+        for verb in ("invoke", "simulate", "sweep", "bundle", "run"):
+            self.assertIn("--help", self.run_cli(verb, "--help-all").stdout, verb)
+
     def test_every_verb_has_help_with_an_example(self):
         for verb in ("init", "deploy", "invoke", "result", "ls", "schedules", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
                      "report", "version"):
@@ -364,7 +404,7 @@ sys.stdin.read()
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be somebody else, with setpriv")
     def test_an_empty_variable_is_no_folder(self):
-        shown = subprocess.run(["setpriv", "--reuid=64123", LAMBENT, "serve", "--help"], capture_output=True, text=True,
+        shown = subprocess.run(["setpriv", "--reuid=64123", LAMBENT, "serve", "--help-all"], capture_output=True, text=True,
                                env={**os.environ, "XDG_RUNTIME_DIR": "", "HOME": ""})
         self.assertIn("--run TEXT=/tmp/lambent-64123\n", shown.stdout, shown.stderr)
         self.assertIn("--state TEXT=/var/lib/lambent\n", shown.stdout)

@@ -2,6 +2,7 @@
 decided again, also after kill -9, and what is spoilt is named."""
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -156,7 +157,7 @@ class JournalTest(unittest.TestCase):
         begun = [event["id"] for event in replayed if event["ph"] == "b"]
         self.assertEqual(sorted(begun), sorted(event["id"] for event in replayed if event["ph"] == "e"))
         counters = {event["name"] for event in replayed if event["ph"] == "C"}
-        self.assertLessEqual({"waiting", "tokens taken", "global virtual time, s"}, counters)
+        self.assertLessEqual({"waiting", "slots taken", "global virtual time, s"}, counters)
 
     def test_what_if_shows_the_models_error_and_what_would_have_been(self):
         self.simulate("--concurrency", "2")
@@ -170,6 +171,42 @@ class JournalTest(unittest.TestCase):
         self.assertIn("The model's error", self.run_cli("simulate", "--replay", self.journal, "--what-if", "policy=fcfs").stdout)
         self.assertIn("--what-if E=2", self.run_cli("simulate", "--replay", self.journal, "--what-if", "E=2", expect=INVALID).stderr)
         self.run_cli("simulate", "--what-if", "D=1", expect=2)
+
+    def test_what_if_has_rows_by_function_filters_and_windows(self):
+        self.simulate("--concurrency", "2")
+        ask = ("simulate", "--replay", self.journal, "--what-if", "D=1")
+        whole = json.loads(self.run_cli(*ask, "--json").stdout)
+        names = [each["function"] for each in whole["functions"]]
+        self.assertGreater(len(names), 1)
+        for place in range(3):
+            self.assertEqual(sum(each["rows"][place]["ran"] for each in whole["functions"]), whole["rows"][place]["ran"])
+        chosen = names[:1]
+        only = json.loads(self.run_cli(*ask, "--only", chosen[0], "--json").stdout)
+        self.assertEqual(only["functions"], whole["functions"][:1], "the others still compete with it")
+        self.assertEqual(only["rows"][2]["ran"], whole["functions"][0]["rows"][2]["ran"])
+        self.run_cli(*ask, "--only", chosen[0], "--csv", self.folder / "rows.csv")
+        lines = (self.folder / "rows.csv").read_text().splitlines()
+        self.assertEqual([line.split(",")[:2] for line in lines[1:]],
+                         [[run, chosen[0]] for run in ("recorded", "simulated as recorded", "simulated D=1")])
+        middle = json.loads(self.run_cli(*ask, "--from", "30", "--to", "60", "--json").stdout)["rows"][0]["ran"]
+        before = json.loads(self.run_cli(*ask, "--to", "30", "--json").stdout)["rows"][0]["ran"]
+        after = json.loads(self.run_cli(*ask, "--from", "60", "--json").stdout)["rows"][0]["ran"]
+        self.assertGreater(min(middle, before), 0)
+        self.assertEqual(before + middle + after, whole["rows"][0]["ran"])
+        text = self.run_cli(*ask).stdout
+        self.assertRegex(text, rf"(?m)^{re.escape(chosen[0])} +recorded ")
+        self.assertIn("has no function 'nothing'", self.run_cli(*ask, "--only", "nothing", expect=NOT_FOUND).stderr)
+        self.assertIn("--to is not after --from", self.run_cli(*ask, "--from", "5", "--to", "5", expect=INVALID).stderr)
+        self.run_cli(*ask, "--from", "5", "--last", "5", expect=2)
+        self.run_cli(*ask, "--from", "1e8", expect=NOT_FOUND)
+
+    def test_a_large_error_of_the_model_is_explained(self):
+        self.simulate("--concurrency", "2")
+        # A model in which runs beside others take far longer than they did.
+        text = self.run_cli("simulate", "--replay", self.journal, "--what-if", "D=1", "--host-share", "0.9", "--link", "0.01").stdout
+        if "What differs most" not in text:
+            self.fail(text)
+        self.assertRegex(text, r"\d+ % of the difference: (queue|cold start|memory|run) [\d.]+ s recorded, [\d.]+ s simulated")
 
     def test_what_would_change_nothing_beside_a_journal_is_refused(self):
         self.simulate()

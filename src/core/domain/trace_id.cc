@@ -62,4 +62,9 @@ std::string trace_id_below(std::string_view xray, InvocationId invocation) {
          ";Parent=" + span_id_of(invocation) + ";Sampled=" + (place.sampled ? "1" : "0");
 }
 
+std::string traceparent_below(std::string_view xray, InvocationId invocation) {
+  const TracePlace place = trace_place_of(xray, invocation);
+  return "00-" + place.trace + "-" + span_id_of(invocation) + (place.sampled ? "-01" : "-00");
+}
+
 }  // namespace lambent

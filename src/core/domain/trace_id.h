@@ -22,5 +22,7 @@ TracePlace trace_place_of(std::string_view xray, InvocationId invocation);
 std::string span_id_of(InvocationId invocation);
 // What a call that `invocation` makes carries, in X-Ray's form.
 std::string trace_id_below(std::string_view xray, InvocationId invocation);
+// The same as W3C's traceparent: "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01".
+std::string traceparent_below(std::string_view xray, InvocationId invocation);
 
 }  // namespace lambent

@@ -31,6 +31,10 @@ TEST(TraceId, ACallStaysInTheTraceAndHasTheCallerAsItsParent) {
   const TracePlace below = trace_place_of(trace_id_below("", kInvocation), {1, 2});
   EXPECT_EQ(below.trace, trace_place_of("", kInvocation).trace);
   EXPECT_EQ(below.parent, span_id_of(kInvocation));
+  EXPECT_EQ(traceparent_below(std::string(kXray) + "Sampled=0", kInvocation),
+            "00-5759e988bd862e3fe1be46a994272793-9a526f1b1b3f0f7a-00");
+  EXPECT_EQ(traceparent_below("", kInvocation),
+            "00-0e6c9d1e4f2c4c339a526f1b1b3f0f7a-9a526f1b1b3f0f7a-01");
 }
 
 }  // namespace

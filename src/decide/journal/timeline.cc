@@ -241,7 +241,7 @@ void Timeline::counters(const Dispatcher& dispatcher) {
   counter(kQueueProcess, "global virtual time, s",
           to_seconds(dispatcher.policy().global_virtual_time()));
   for (const scheduling::Device& device : dispatcher.fleet().devices()) {
-    counter(device.options.id.value, "tokens taken", device.tokens_held);
+    counter(device.options.id.value, "slots taken", device.tokens_held);
     counter(device.options.id.value, "utilisation, %", device.utilisation * 100);
     counter(device.options.id.value, "memory promised, GiB",
             static_cast<double>(device.committed.count) / (1ull << 30));

@@ -98,19 +98,19 @@ std::string host_reason_in_words(const Explanation& here) {
 }
 
 // Those that its function may get: the GPUs', or the host's where it uses none.
-std::string tokens_in_words(const Dispatcher& dispatcher, bool wants_gpu) {
+std::string slots_in_words(const Dispatcher& dispatcher, bool wants_gpu) {
   std::string text;
   const scheduling::Fleet& fleet = wants_gpu ? dispatcher.fleet() : dispatcher.host_fleet();
   for (const scheduling::Device& device : fleet.devices()) {
     text += (text.empty() ? "" : ", ") + device_in_words(device.options.id) + " has " +
             std::to_string(device.tokens_held) + " of " + std::to_string(device.tokens()) +
-            " tokens taken" + (device.healthy ? "" : " and is not healthy");
+            " slots taken" + (device.healthy ? "" : " and is not healthy");
     if (text.size() > 300) return text + ", ...";
   }
   return text;
 }
 
-// Who has the tokens, since when, and until when at most.
+// Who has the slots, since when, and until when at most.
 std::vector<std::string> holders_in_words(const Dispatcher& dispatcher, const Names& names,
                                           Instant now) {
   constexpr size_t kMostShown = 8;
@@ -220,7 +220,7 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
     const uint64_t own = flow.pending - (queued_ && flow.pending > 0 ? 1 : 0);
     sentence += "; " + std::to_string(own) + " of its function waited before it, " +
                 std::to_string(dispatcher.queued() - (queued_ ? 1 : 0)) + " in all; " +
-                tokens_in_words(dispatcher, wants_gpu);
+                slots_in_words(dispatcher, wants_gpu);
     if (here) reason_ = here->reason;
   }
   say(submitted_, std::move(sentence));
@@ -249,7 +249,7 @@ void Why::follow(const ReplayStep& step) {
   } else if (here && here->state == InvocationState::kQueued) {
     const auto* ready = std::get_if<SandboxReady>(&step.recorded.event);
     waits_for_token_ = started_ && ready != nullptr && ready->sandbox == started_sandbox_;
-    say(now, waits_for_token_ ? "its sandbox is ready, and waits for a token of its device"
+    say(now, waits_for_token_ ? "its sandbox is ready, and waits for a slot of its device"
                               : "went back into the queue: its place was no more");
     started_ = waits_for_token_;
     sandbox_ = {};
@@ -363,7 +363,7 @@ std::vector<std::string> Why::waits_in_words() const {
   for (const auto& [reason, waited] : waits) {
     if (waited == Duration(0)) continue;
     sentences.push_back("had waited " + duration_in_words(waited) + " " +
-                        (waits_for_token_ ? "for that token" : std::string(sentence_of(reason))) +
+                        (waits_for_token_ ? "for that slot" : std::string(sentence_of(reason))) +
                         " (" + std::string(name_of(reason)) + ")");
   }
   for (const WentFirst& other : went_first_) {

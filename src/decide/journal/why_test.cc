@@ -94,7 +94,7 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
   EXPECT_EQ(why.outcome()->phases.run, seconds(1));
   const std::string text = why.text();
   for (const char* words :
-       {"of bert, tenant 7", "GPU 0 has 1 of 1 tokens taken", "had waited 2 s because every device",
+       {"of bert, tenant 7", "GPU 0 has 1 of 1 slots taken", "had waited 2 s because every device",
         "was evicted to make room for it", "cold: sandbox 2 is started for it on GPU 0",
         "begins to run in sandbox 2", "succeeded", "virtual time"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
@@ -109,7 +109,7 @@ TEST(Why, NamesThePlacesOfTheHostToAFunctionWithoutAGpu) {
   scene.at(seconds(2), InvocationSubmitted{kFirst, FunctionId{3}});
   const std::string text = scene.story_of(kFirst).text();
   EXPECT_NE(text.find("the host has "), std::string::npos) << text;
-  EXPECT_NE(text.find(" of 16 tokens taken"), std::string::npos) << text;
+  EXPECT_NE(text.find(" of 16 slots taken"), std::string::npos) << text;
   EXPECT_EQ(text.find("GPU 0"), std::string::npos) << text;
 }
 
@@ -273,8 +273,8 @@ TEST(Why, TellsThatItsReadySandboxWaitsForAToken) {
   EXPECT_EQ(why.waits().at(scheduling::WaitReason::kNoToken), seconds(5));
   const std::string text = why.text();
   for (const char* words :
-       {"its sandbox is ready, and waits for a token of its device",
-        "had waited 5 s for that token (no_token)", "begins to run in sandbox 2", "queue 5 s"}) {
+       {"its sandbox is ready, and waits for a slot of its device",
+        "had waited 5 s for that slot (no_token)", "begins to run in sandbox 2", "queue 5 s"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
   }
   EXPECT_EQ(text.find("went back into the queue"), std::string::npos) << text;

@@ -1,17 +1,16 @@
 #include "edge/cli/invoke.h"
 
 #include <fstream>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/base/fd.h"
-#include "core/domain/limits.h"
 #include "core/http/event_stream.h"
 #include "edge/cli/answer.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/event_text.h"
 #include "edge/cli/function_request.h"
+#include "edge/cli/wait_notice.h"
 
 namespace lambent::cli {
 namespace {
@@ -19,19 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Result<std::string> payload_of(const InvokeOptions& options) {
-  std::string payload;
-  if (options.file && *options.file == "-") {
-    payload.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else if (options.file) {
-    // A byte more than fits, so that the worker's own limit is what is heard of.
-    ASSIGN_OR_RETURN(payload, read_file(*options.file, 2 * limits::kSyncPayload.count));
-  } else {
-    payload = options.payload.value_or("{}");
-  }
+  ASSIGN_OR_RETURN(std::string payload, event_text(options.payload, options.file));
   if (!options.raw && options.content_type.empty() && !Json::accept(payload)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "the event is not JSON; a text needs quotes of its own (-d '\"text\"'), or send "
-                 "what is not JSON with --raw"};
+                 "the event is not JSON; a text needs quotes of its own (-d '\"text\"'), a file is "
+                 "-d @FILE, and what is not JSON is sent with --raw"};
   }
   return payload;
 }
@@ -212,6 +203,12 @@ class StreamedAnswer {
   Json end_;
 };
 
+// Only for people: programs read what a terminal does not show.
+std::unique_ptr<Transport> watcher_of(const Console& console, const InvokeOptions& options) {
+  const bool waits = !options.asynchronous && !console.json && console.err_is_terminal;
+  return waits && options.connect ? options.connect() : nullptr;
+}
+
 int stream(Transport& transport, Console& console, const InvokeOptions& options,
            const http::Request& request) {
   std::ofstream file;
@@ -222,9 +219,13 @@ int stream(Transport& transport, Console& console, const InvokeOptions& options,
     }
   }
   StreamedAnswer streamed(options.output ? static_cast<std::ostream&>(file) : console.out);
-  auto response = transport.stream(request, options.timeout, [&streamed](std::string_view bytes) {
+  WaitNotice notice(watcher_of(console, options), console.err,
+                    {.function = options.name, .every = options.notice_every});
+  auto response = transport.stream(request, options.timeout, [&](std::string_view bytes) {
+    notice.stop();
     return streamed.take(bytes);
   });
+  notice.stop();
   if (response.ok() && response->status != 200) response->body = streamed.text();
   if (const auto fine = good(std::move(response)); !fine.ok()) return fail(console, fine.error());
   file.close();
@@ -255,8 +256,11 @@ int run_invoke(Transport& transport, Console& console, const InvokeOptions& opti
     }
     return stream(transport, console, options, request_of(options, std::move(*payload)));
   }
+  WaitNotice notice(watcher_of(console, options), console.err,
+                    {.function = options.name, .every = options.notice_every});
   const auto response =
       good(transport.send(request_of(options, std::move(*payload)), options.timeout));
+  notice.stop();
   if (!response.ok()) return fail(console, response.error());
   const Answer answer = answer_of(*response);
   if (!options.asynchronous) return show(console, answer, options.output);

@@ -1,6 +1,8 @@
 // lambent invoke and lambent result: run a function, or fetch what an asynchronous one answered.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,7 +14,7 @@ namespace lambent::cli {
 
 struct InvokeOptions {
   std::string name;
-  std::optional<std::string> payload;  // -d
+  std::optional<std::string> payload;  // -d; @FILE and - as event_text() has them
   std::optional<std::string> file;     // --file; "-" is standard input
   bool raw = false;                    // the payload need not be JSON
   bool asynchronous = false;
@@ -21,6 +23,9 @@ struct InvokeOptions {
   std::optional<std::string> output;  // a file for the answer
   std::string content_type;
   Duration timeout = std::chrono::hours(2);
+  // Another connection to the worker, to ask what the call waits for; empty: nothing is said of it.
+  std::function<std::unique_ptr<Transport>()> connect = {};
+  Duration notice_every = seconds(1);  // the first after as long
 };
 
 int run_invoke(Transport& transport, Console& console, const InvokeOptions& options);

@@ -1,13 +1,17 @@
 // invoke and result of a function: what is asked, what is shown, how it ends.
 #include <gmock/gmock.h>
 
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/base/fd.h"
 #include "core/http/event_stream.h"
+#include "edge/cli/event_text.h"
 #include "edge/cli/invoke.h"
 #include "edge/cli/listing.h"
 #include "edge/cli/testing/verbs_testing.h"
+#include "edge/cli/wait_notice.h"
 
 namespace lambent::cli {
 namespace {
@@ -28,6 +32,121 @@ TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
   EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "RequestResponse");
   EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/json");
   EXPECT_EQ(transport.requests[0].body, "{\"x\":1}");
+}
+
+TEST(EventText, IsATextOrWhatAFileHolds) {
+  const std::string path = testing::TempDir() + "/event.json";
+  ASSERT_TRUE(write_file_atomically(path, "{\"n\": 1}", false).ok());
+  EXPECT_EQ(*event_text(std::nullopt, std::nullopt), "{}");
+  EXPECT_EQ(*event_text("[1]", std::nullopt), "[1]");
+  EXPECT_EQ(*event_text("@" + path, std::nullopt), "{\"n\": 1}");
+  EXPECT_EQ(*event_text(std::nullopt, path), "{\"n\": 1}");
+  EXPECT_EQ(event_text("@/nowhere", std::nullopt).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(event_text("@", std::nullopt).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Verbs, InvokeReadsTheEventFromTheFileOfData) {
+  const std::string path = testing::TempDir() + "/event.json";
+  ASSERT_TRUE(write_file_atomically(path, "{\"n\": 1}", false).ok());
+  transport.answer(invoked("1"));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .payload = "@" + path}), 0);
+  EXPECT_EQ(transport.requests.at(0).body, "{\"n\": 1}");
+}
+
+Json row(const std::string& phase, double waited_s, const std::string& reason = "none") {
+  return {{"phase", phase}, {"waited_seconds", waited_s}, {"wait_reason", reason}};
+}
+
+TEST(WaitNotice, SaysWhatTheCallThatCameThenWaitsFor) {
+  const auto notice = [](std::vector<Json> rows, int waited_s) {
+    return notice_of({{"invocations", rows}}, seconds(waited_s));
+  };
+  EXPECT_EQ(notice({row("starting", 0)}, 2), "a sandbox is being started");
+  EXPECT_EQ(notice({row("queued", 2, "no_token")}, 2),
+            "in the queue: every GPU ran as many as it may at once");
+  EXPECT_EQ(notice({row("running", 0)}, 5), "the function runs");
+  EXPECT_EQ(notice({}, 5), "");
+  // Others of its function came earlier.
+  EXPECT_EQ(notice({row("queued", 9, "own_queue"), row("queued", 2.1, "concurrency_limit"),
+                    row("running", 1)},
+                   2),
+            "in the queue: its function ran as many as it may at once");
+  EXPECT_EQ(notice({row("queued", 9, "own_queue"), row("running", 1)}, 2), "the function runs");
+}
+
+// Answers once it has been told to, as a worker does whose function takes its time.
+class SlowTransport final : public Transport {
+ public:
+  explicit SlowTransport(std::function<void()> wait) : wait_(std::move(wait)) {}
+  Result<http::Response> send(const http::Request&, Duration) override {
+    wait_();
+    return invoked("1");
+  }
+  Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                const Sink&) override {
+    return send(request, timeout);
+  }
+  Result<http::Response> upload(const http::Request& request, Bytes, Duration timeout,
+                                const http::BodySource&) override {
+    return send(request, timeout);
+  }
+
+ private:
+  std::function<void()> wait_;
+};
+
+TEST_F(Verbs, InvokeSaysAtATerminalWhatACallWaitsFor) {
+  std::promise<void> asked;
+  const auto connect = [&asked]() -> std::unique_ptr<Transport> {
+    auto watcher = std::make_unique<ScriptedTransport>();
+    watcher->answer(response(200, Json{{"invocations", {row("starting", 0)}}}.dump()));
+    // Asked again, it gives no answer; then the call ends.
+    struct Asked final : Transport {
+      std::unique_ptr<ScriptedTransport> inner;
+      std::promise<void>* asked;
+      int times = 0;
+      Result<http::Response> send(const http::Request& request, Duration timeout) override {
+        if (++times == 2) asked->set_value();
+        return inner->send(request, timeout);
+      }
+      Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                    const Sink& sink) override {
+        return inner->stream(request, timeout, sink);
+      }
+      Result<http::Response> upload(const http::Request& request, Bytes size, Duration timeout,
+                                    const http::BodySource& source) override {
+        return inner->upload(request, size, timeout, source);
+      }
+    };
+    auto counted = std::make_unique<Asked>();
+    counted->inner = std::move(watcher);
+    counted->asked = &asked;
+    return counted;
+  };
+  SlowTransport slow([&asked] { asked.get_future().wait(); });
+  console.err_is_terminal = true;
+  EXPECT_EQ(
+      run_invoke(slow, console, {.name = "f", .connect = connect, .notice_every = milliseconds(1)}),
+      0);
+  EXPECT_THAT(err.str(), testing::ContainsRegex("waiting, .* by now: a sandbox is being started"));
+  EXPECT_EQ(out.str(), "1\n");
+}
+
+TEST_F(Verbs, InvokeSaysNothingOfAWaitToAProgram) {
+  const auto connect = []() -> std::unique_ptr<Transport> {
+    ADD_FAILURE() << "no second connection is needed";
+    return nullptr;
+  };
+  transport.answer(invoked("1"));
+  EXPECT_EQ(run_invoke(transport, console,
+                       {.name = "f", .connect = connect, .notice_every = milliseconds(1)}),
+            0);
+  console.err_is_terminal = true;
+  console.json = true;
+  transport.answer(invoked("1"));
+  EXPECT_EQ(run_invoke(transport, console,
+                       {.name = "f", .connect = connect, .notice_every = milliseconds(1)}),
+            0);
 }
 
 std::string frame(const std::string& type, const std::string& payload) {

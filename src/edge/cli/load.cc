@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/cli/api_error.h"
+#include "edge/cli/event_text.h"
 #include "edge/cli/function_request.h"
 #include "edge/cli/text_table.h"
 
@@ -28,17 +29,6 @@ std::vector<double> shares() {
   for (int i = 1; i <= 99; ++i) all.push_back(i / 100.0);
   for (const double share : {0.995, 0.999, 1.0}) all.push_back(share);
   return all;
-}
-
-Result<std::string> payload_of(const LoadOptions& options) {
-  if (options.payload) return *options.payload;
-  if (!options.payload_file) return std::string("{}");
-  if (*options.payload_file == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  }
-  std::ifstream file(*options.payload_file, std::ios::binary);
-  if (!file) return error_from_errno("read " + *options.payload_file, errno);
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 // That each function is there, before thousands of requests say that it is not.
@@ -169,7 +159,7 @@ int fail_with(Console& console, const LoadTotals& totals) {
 
 int run_load_verb(Transport& transport, const Destination& destination, Console& console,
                   const LoadOptions& options) {
-  auto payload = payload_of(options);
+  auto payload = event_text(options.payload, options.payload_file);
   if (!payload.ok()) return fail(console, payload.error());
   if (const auto found = look_for(transport, options.functions); !found.ok()) {
     return fail(console, found.error());

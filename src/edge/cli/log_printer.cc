@@ -59,15 +59,33 @@ void LogPrinter::show(std::string_view line) {
   // All have the same form, in which the later one is the greater.
   if (left_out_.contains(node) && time <= left_out_until_) return;
   newest_ = std::max(newest_, time);
+  const auto bytes = base64_decode(text_in(object, "bytes"));
+  const std::string text = bytes && !bytes->empty() ? *bytes : text_in(object, "text");
+  if (!is_wanted(node, time, text)) return;
   if (console_.json) {
     console_.out << line << "\n";
     return;
   }
-  const auto bytes = base64_decode(text_in(object, "bytes"));
-  const std::string text = bytes && !bytes->empty() ? *bytes : text_in(object, "text");
   std::string shown;
   text_.add(node, {log_time_in(time), text}, shown);
   console_.out << shown;
+}
+
+bool LogPrinter::is_wanted(const std::string& node, const std::string& time,
+                           std::string_view text) {
+  if (time < since_) return false;
+  if (invocation_.empty()) return true;
+  const bool starts = text.starts_with("START RequestId: ");
+  if (text.find("RequestId: " + invocation_) != std::string_view::npos) {
+    found_invocation_ = true;
+    // What follows its END, the REPORT, has its id too.
+    is_within_ = !text.starts_with("END RequestId: ") && !text.starts_with("REPORT RequestId: ");
+    within_ = node;
+    return true;
+  }
+  if (!is_within_ || node != within_) return false;
+  found_others_ = found_others_ || starts;
+  return true;
 }
 
 void LogPrinter::leave_out_silent() {

@@ -7,6 +7,7 @@
 #include "core/base/parse_number.h"
 #include "edge/cli/api_error.h"
 #include "edge/cli/log_printer.h"
+#include "edge/cli/quota_words.h"
 
 namespace lambent::cli {
 namespace {
@@ -50,11 +51,16 @@ class Shown {
       : target_(console.out.rdbuf()),
         out_(options.tail ? kept_.rdbuf() : target_),
         console_{out_, console.err, console.json, console.err_is_terminal},
-        printer_(console_, options.timestamps, !options.tail),
+        printer_(console_, options.timestamps, !options.tail,
+                 {.since = options.since, .invocation = options.invocation}),
+        needs_lines_(options.since || !options.invocation.empty()),
         tail_(options.tail) {}
 
   void answer(const http::Response& response, bool is_first) {
     in_lines_ = is_in_lines(response);
+    if (!in_lines_ && needs_lines_ && is_first && !response.body.empty()) {
+      console_.err << "this worker tells no times: all of the log is shown\n";
+    }
     if (!in_lines_ && !tail_ && is_first && begins_late(response)) {
       console_.err << kOlderLinesGone;
     }
@@ -70,6 +76,20 @@ class Shown {
     out_.rdbuf(target_);
     out_ << kept_.str();
     out_.flush();
+  }
+  // The exit code once all was shown.
+  int end(const LogsOptions& options) {
+    if (options.invocation.empty() || !in_lines_) return 0;
+    if (!printer_.found_invocation()) {
+      return fail(console_, {ErrorCode::kNotFound,
+                             "the log of '" + options.name + "' has no line of invocation " +
+                                 options.invocation + "; 'lambent invocations " + options.name +
+                                 "' lists what is remembered"});
+    }
+    if (printer_.found_others()) {
+      console_.err << "other invocations ran meanwhile: lines may be theirs\n";
+    }
+    return 0;
   }
   // Whether anyone reads it.
   bool is_read() const { return static_cast<bool>(out_); }
@@ -90,11 +110,27 @@ class Shown {
   std::ostream out_;
   Console console_;
   LogPrinter printer_;
+  const bool needs_lines_;
   const std::optional<uint64_t> tail_;
   bool in_lines_ = false;
 };
 
 }  // namespace
+
+Result<Duration> since_in(const std::string& text, Duration now) {
+  if (const auto ago = duration_in(text); ago.ok()) {
+    if (*ago >= Duration(0) && *ago <= now) return now - *ago;
+  }
+  // With or without a fraction of the second.
+  std::string time = text;
+  if (time.ends_with('Z')) time.pop_back();
+  if (time.find('.') == std::string::npos) time += ".000";
+  if (const auto at = log_time_in(time + "Z")) return *at;
+  return Error{ErrorCode::kInvalidArgument,
+               "--since: a time ago such as 10m, or one such as 2026-11-29T17:36:32Z, is expected, "
+               "not '" +
+                   text + "'"};
+}
 
 int run_logs(Transport& transport, Console& console, const LogsOptions& options) {
   Shown shown(console, options);
@@ -111,7 +147,7 @@ int run_logs(Transport& transport, Console& console, const LogsOptions& options)
     if (!more) break;
   }
   shown.begin_at_tail();
-  if (!options.follow) return 0;
+  if (!options.follow) return shown.end(options);
 
   std::string error_body;
   const auto sink = [&](std::string_view text) {

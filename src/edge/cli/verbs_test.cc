@@ -286,6 +286,62 @@ TEST_F(Verbs, LogsOfSeveralNodesNameThemAndSayWhichAreSilent) {
                                   "node b does not answer: its lines are missing\n"));
 }
 
+TEST_F(Verbs, LogsCanBeginAtATimeAndShowOneInvocation) {
+  const std::string lines =
+      R"({"text":"START RequestId: aa Version: 1\n","time":"2026-11-29T17:00:00.000Z"})"
+      "\n"
+      R"({"text":"old\n","time":"2026-11-29T17:00:00.500Z"})"
+      "\n"
+      R"({"text":"END RequestId: aa\n","time":"2026-11-29T17:00:01.000Z"})"
+      "\n"
+      R"({"text":"REPORT RequestId: aa\n","time":"2026-11-29T17:00:01.000Z"})"
+      "\n"
+      R"({"text":"between\n","time":"2026-11-29T17:00:02.000Z"})"
+      "\n"
+      R"({"text":"START RequestId: bb Version: 1\n","time":"2026-11-29T17:00:03.000Z"})"
+      "\n"
+      R"({"text":"new\n","time":"2026-11-29T17:00:04.000Z"})"
+      "\n";
+  const auto shown = [&](LogsOptions options, int expected) {
+    transport.answer(response(200, lines, {{"Content-Type", "application/x-ndjson"}}));
+    out.str("");
+    err.str("");
+    options.name = "f";
+    EXPECT_EQ(run_logs(transport, console, options), expected) << err.str();
+    return out.str();
+  };
+  const Duration at = *since_in("2026-11-29T17:00:02Z", Duration(0));
+  EXPECT_EQ(shown({.since = at}, 0), "between\nSTART RequestId: bb Version: 1\nnew\n");
+  EXPECT_EQ(shown({.tail = 1, .since = at}, 0), "new\n");
+  EXPECT_EQ(shown({.invocation = "aa"}, 0),
+            "START RequestId: aa Version: 1\nold\nEND RequestId: aa\nREPORT RequestId: aa\n");
+  EXPECT_EQ(err.str(), "");
+  EXPECT_EQ(shown({.invocation = "cc"}, exit_code_of(ErrorCode::kNotFound)), "");
+  EXPECT_THAT(err.str(), HasSubstr("has no line of invocation cc"));
+}
+
+TEST_F(Verbs, LogsOfAnInvocationSayThatOthersRanMeanwhile) {
+  transport.answer(response(200,
+                            R"({"text":"START RequestId: aa\n"})"
+                            "\n"
+                            R"({"text":"START RequestId: bb\n"})"
+                            "\n"
+                            R"({"text":"END RequestId: aa\n"})"
+                            "\n",
+                            {{"Content-Type", "application/x-ndjson"}}));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .invocation = "aa"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("other invocations ran meanwhile"));
+}
+
+TEST(Since, IsATimeAgoOrATime) {
+  const Duration now = *since_in("2026-11-29T17:10:00.250Z", Duration(0));
+  EXPECT_EQ(*since_in("10m", now), now - seconds(600));
+  EXPECT_EQ(*since_in("2026-11-29T17:10:00", now), now - milliseconds(250));
+  for (const char* bad : {"", "yesterday", "-5m", "2026-13-40T99:00:00Z"}) {
+    EXPECT_EQ(since_in(bad, now).error().code, ErrorCode::kInvalidArgument) << bad;
+  }
+}
+
 TEST_F(Verbs, LogsShowTheBytesThatWerePrinted) {
   transport.answer(response(200,
                             R"({"older_lines_gone":false})"

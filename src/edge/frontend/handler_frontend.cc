@@ -7,10 +7,10 @@
 #include "core/domain/version.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/streamed_exchange.h"
+#include "core/http/trace_context.h"
 #include "edge/frontend/function_event.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/offload.h"
-#include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
 namespace {
@@ -174,6 +174,7 @@ struct HandlerFrontend::Pending {
   http::RelayCall call;
   EventRequest event;
   FunctionName function;
+  std::string trace_id;  // as the caller sent it, before the event has ours
   InvokeMode mode = InvokeMode::kBuffered;
 };
 
@@ -186,6 +187,8 @@ void HandlerFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
   pending->event.function = function_of(spec.name).name;
   pending->event.id = new_invocation_id(uses_.random);
   pending->event.time = uses_.loop.clock().wall_now();
+  pending->trace_id = http::trace_id_of(head.headers);
+  http::set_trace_context(head.headers, pending->trace_id, pending->event.id);
   if (pending->call.is_signed) {
     pending->event.request = std::move(head);
     pending->call.responder = std::move(responder);
@@ -221,7 +224,7 @@ void HandlerFrontend::invoke(const std::shared_ptr<Pending>& pending, std::strin
   InvocationRequest request;
   request.id = pending->event.id;
   request.function = pending->function;
-  request.trace_id = trace_id_of(pending->event.request.headers);
+  request.trace_id = pending->trace_id;
   request.payload = std::move(event);
   auto answer = std::make_shared<UrlAnswer>(request.id, std::move(pending->call), pending->mode);
   answer->listen(uses_.relays);

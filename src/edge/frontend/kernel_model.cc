@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/domain/version.h"
+#include "core/http/trace_context.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/offload.h"
-#include "edge/frontend/trace_context.h"
 #include "edge/inference/batch.h"
 #include "edge/inference/compression.h"
 #include "edge/inference/model_route.h"
@@ -331,7 +331,7 @@ void KernelModelFrontend::invoke(const std::shared_ptr<Execution>& execution) {
   InvocationRequest request;
   request.id = execution->id = new_invocation_id(uses_.random);
   request.function = first.spec.name;
-  request.trace_id = trace_id_of(first.http.headers);
+  request.trace_id = http::trace_id_of(first.http.headers);
   request.content_type = "application/octet-stream";
   request.payload = std::move(execution->payload);
   for (const auto& each : execution->requests) each->id = request.id;

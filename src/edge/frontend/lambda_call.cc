@@ -6,13 +6,13 @@
 #include "core/base/base64.h"
 #include "core/base/parse_number.h"
 #include "core/domain/cors.h"
+#include "core/http/trace_context.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_absent.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
-#include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
 namespace {
@@ -320,7 +320,7 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name, bool stre
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
   invoke.request.content_type = payload_type_of(headers);
-  invoke.request.trace_id = trace_id_of(headers);
+  invoke.request.trace_id = http::trace_id_of(headers);
   // What was streamed is not kept for a repeat.
   if (!streams) invoke.request.idempotency_key = read_idempotency_key(headers);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.

@@ -6,7 +6,6 @@
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/route_scopes.h"
-#include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
 namespace {
@@ -110,32 +109,6 @@ TEST(RouteScopes, LayersAreChangedByThoseWhoDeploy) {
   }
   EXPECT_TRUE(scopes_of("GET", layers).any_of.has(Scope::kRead));
   EXPECT_FALSE(scopes_of("GET", layers).audited);
-}
-
-std::string trace_of(const char* name, const std::string& value) {
-  http::Headers headers;
-  headers.add(name, value);
-  return trace_id_of(headers);
-}
-
-TEST(TraceContext, ATraceparentBecomesAnXRayIdWithoutLoss) {
-  EXPECT_EQ(trace_of("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
-            "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1");
-  EXPECT_EQ(trace_of("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"),
-            "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=0");
-  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", "Root=1-a-b"), "Root=1-a-b");
-}
-
-TEST(TraceContext, MalformedOnesAreIgnored) {
-  for (const char* text : {"", "00-", "00-00000000000000000000000000000000-b7ad6b7169203331-01",
-                           "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
-                           "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-                           "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-                           "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x"}) {
-    EXPECT_EQ(trace_of("traceparent", text), "") << text;
-  }
-  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", std::string(1000, 'x')), "");
-  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", "a\tb"), "");
 }
 
 }  // namespace

@@ -8,18 +8,18 @@
 
 #include "core/base/parse_number.h"
 #include "core/domain/limits.h"
+#include "core/http/trace_context.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
-#include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
 
 Result<void> read_submission(const http::Request& request, uint32_t outputs,
                              InvocationRequest& submission) {
   submission.content_type = payload_type_of(request.headers);
-  submission.trace_id = trace_id_of(request.headers);
+  submission.trace_id = http::trace_id_of(request.headers);
   ASSIGN_OR_RETURN(submission.needs, parse_object_list(request.headers.get("X-Lambent-Needs")));
   submission.outputs = outputs;
   if (const std::string_view text = request.headers.get("X-Lambent-Outputs"); !text.empty()) {

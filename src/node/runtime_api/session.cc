@@ -185,9 +185,9 @@ void Session::hand_out(RuntimeInvocation invocation) {
     if (!value.empty()) headers.add(std::move(name), std::move(value));
   };
   add("Lambda-Runtime-Invoked-Function-Arn", invocation.function_arn);
-  // In every invocation, as libraries for tracing take its absence for a process that starts up.
-  if (invocation.trace_id.empty()) invocation.trace_id = trace_id_below("", invocation.id);
-  add("Lambda-Runtime-Trace-Id", invocation.trace_id);
+  // Below the invocation's own span. In every invocation, as libraries for tracing take its absence
+  // for a process that starts up.
+  headers.add("Lambda-Runtime-Trace-Id", trace_id_below(invocation.trace_id, invocation.id));
   add("Lambda-Runtime-Client-Context", invocation.client_context);
   if (invocation.content_type.empty()) invocation.content_type = "application/json";
   headers.add("Content-Type", std::move(invocation.content_type));

@@ -120,14 +120,16 @@ TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
   turn();
   RuntimeInvocation full = invocation();
   full.content_type = "application/octet-stream";
-  full.trace_id = "Root=1-2-3";
+  full.trace_id = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0";
   full.client_context = "{\"custom\":{}}";
   full.function_arn = "arn:aws:lambda:local:0:function:f";
   session->give(full);
   turn();
   client.receive();
   for (const char* line :
-       {"Content-Type: application/octet-stream", "Lambda-Runtime-Trace-Id: Root=1-2-3",
+       {"Content-Type: application/octet-stream",
+        "Lambda-Runtime-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;"
+        "Parent=8123456789abcdef;Sampled=0",
         "Lambda-Runtime-Client-Context: {\"custom\":{}}",
         "Lambda-Runtime-Invoked-Function-Arn: arn:aws:lambda:local:0:function:f"}) {
     EXPECT_THAT(client.received, HasSubstr(std::string(line) + "\r\n"));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/domain/model_function.h"
+#include "core/http/trace_context.h"
 
 namespace lambent::worker {
 void HttpRelays::relay(http::RelayCall call) {
@@ -53,6 +54,8 @@ void HttpRelays::relay(http::RelayCall call) {
   request.id = new_invocation_id(uses_.random);
   request.function = call.function;
   const InvocationId id = request.id;
+  request.trace_id = http::trace_id_of(call.head.headers);
+  http::set_trace_context(call.head.headers, request.trace_id, id);
   call.answer_headers.add("X-Lambent-Invocation-Id", to_string(id));
   auto relayed =
       std::make_shared<http_relay::RelayedRequest>(std::move(call.head), std::move(call.responder));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords, settingText, waitReasons } from "../web/words.js";
+import { mainReason, placeOf, reasonAdvice, reasonWords, waitReasons } from "../web/advice.js";
+import { causeSentence, findings, headline, settingText } from "../web/words.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
 const call = (phases, more = {}) => {
@@ -35,12 +36,63 @@ test("of several reasons the longest counts", () => {
 
 test("a wait behind calls of its own function says what held those", () => {
   const reasons = waitReasons({ own_queue: 13_300, at_work: 402 }, "at_work");
-  assert.deepEqual(reasons, { wait_reason: "own_queue", front_reason: "at_work" });
-  const [queue] = findings(call({ queue: 13_700, run: 312 }, reasons));
-  assert.match(queue.text, /^It stood behind other calls of its function\. At the front of them: its sandboxes were at work or starting/);
-  assert.match(queue.advice, /Its calls come faster.*Another one is started/);
-  assert.deepEqual(waitReasons({ own_queue: 5 }, "own_queue"), { wait_reason: "own_queue", front_reason: "" });
-  assert.deepEqual(waitReasons({ no_token: 5 }, "no_token"), { wait_reason: "no_token", front_reason: "" });
+  assert.equal(reasons.wait_reason, "own_queue");
+  assert.equal(reasons.front_reason, "at_work");
+  const waited = call({ queue: 13_702, run: 312 }, { ...reasons, gpu: "0" });
+  const [queue] = findings(waited);
+  assert.equal(plain(queue.text), "It stood behind other calls of its function (13.3 s); its sandboxes were at work or starting (402 ms).");
+  assert.match(queue.advice, /^Another one is started.*if the GPUs have room.*come faster than they end/);
+  assert.match(headline(waited), /because it stood behind other calls of its function, and its sandboxes were at work or starting\.$/);
+  assert.equal(waitReasons({ own_queue: 5 }, "own_queue").front_reason, "");
+  assert.equal(waitReasons({ no_token: 5 }, "no_token").front_reason, "");
+});
+
+const host = { gpu: "cpu", spec: { gpu_memory_bytes: 0, max_concurrency: 1 } };
+const onGpu = { gpu: "0", spec: { gpu_memory_bytes: 1 << 30, max_concurrency: 4 } };
+const adviceOf = (waits_ms, last, more) => findings(call({ queue: 2000, run: 100 }, { ...waitReasons(waits_ms, last), ...more }))[0].advice;
+
+test("a function without a GPU at its own limit is told of that limit, and of no GPU", () => {
+  const waited = call({ queue: 2810, run: 1500 }, { ...waitReasons({ own_queue: 1300, concurrency_limit: 1510 }, "concurrency_limit"), ...host });
+  assert.match(plain(headline(waited)), /waiting, because its function ran as many calls as it may at once\.$/);
+  const [queue, run] = findings(waited);
+  assert.equal(plain(queue.text), "Its function ran as many calls as it may at once (1.51 s); it stood behind other calls of its function (1.30 s).");
+  assert.match(queue.advice, /^Raise the function's max_concurrency \(now 1\).*more GPUs would change nothing/);
+  assert.doesNotMatch(queue.advice, /another GPU|where that is/i);
+  assert.match(run.text, /on the host's processors: no GPU was used/);
+  // The longer part is the queue: what holds its front is said as well, and first in the advice.
+  const longer = adviceOf({ own_queue: 9000, concurrency_limit: 1510 }, "concurrency_limit", host);
+  assert.match(longer, /^Raise the function's max_concurrency/);
+});
+
+test("advice about GPUs is for functions that use one", () => {
+  assert.match(adviceOf({ no_token: 2000 }, "no_token", onGpu), /More GPUs or a higher concurrency \(D\)/);
+  assert.match(adviceOf({ concurrency_limit: 2000 }, "concurrency_limit", onGpu), /max_concurrency \(now 4\), or call it less often at once\.$/);
+  assert.match(adviceOf({ no_memory: 2000 }, "no_memory", onGpu), /gpu memory/);
+  for (const reason of ["own_queue", "concurrency_limit", "no_memory", "no_sandbox", "at_work", "host_busy", "behind_others", "tenant_concurrency", "tenant_host_memory"]) {
+    assert.doesNotMatch(adviceOf({ [reason]: 2000 }, reason, host).replace("more GPUs would change nothing", ""), /GPU/, reason);
+  }
+  const started = more => findings(call({ sandbox: 900, run: 5 }, more))[0].text;
+  assert.match(started(onGpu), /until the GPU has the memory/);
+  assert.equal(started(host), "No sandbox of the function was free.");
+  assert.match(findings(call({ run: 50 }, onGpu))[0].text, /beside it on the same GPU/);
+});
+
+test("every reason that is worth it has its advice, once", () => {
+  const advice = adviceOf({ tenant_concurrency: 1000, behind_others: 800, own_queue: 150, no_token: 40 }, "behind_others", onGpu);
+  assert.match(advice, /^A quota of the tenant.*--concurrency N.*A higher weight, or another policy.*come faster than they end/);
+  assert.doesNotMatch(advice, /More GPUs/);  // 40 ms of 2 s are no cause
+  // The worker's own word counts, however short, and where there is no journal it is all that is known.
+  assert.match(adviceOf({ own_queue: 1990, concurrency_limit: 10 }, "concurrency_limit", host), /max_concurrency/);
+  assert.match(adviceOf(undefined, "host_busy", host), /host_concurrency/);
+  assert.equal(adviceOf(undefined, "", host), "");
+});
+
+test("the place is where it ran, else where its function runs", () => {
+  assert.equal(placeOf({ gpu: "cpu" }), "host");
+  assert.equal(placeOf({ gpu: "1:2" }), "gpu");
+  assert.equal(placeOf({ gpu: null, spec: { gpu_memory_bytes: 0 } }), "host");
+  assert.equal(placeOf({ gpu: null, spec: { gpu_memory_bytes: 5 } }), "gpu");
+  assert.equal(placeOf({ gpu: null }), "");
 });
 
 test("a refused call says why it never ran", () => {
@@ -54,13 +106,17 @@ test("findings come longest first, and what took nearly nothing is left out", ()
   assert.deepEqual(keys, ["init", "run", "queue"]);
 });
 
-test("every reason that the command has words for has some here, with advice", () => {
-  const source = readFileSync(new URL("../../cli/wait_words.cc", import.meta.url), "utf8");
-  const reasons = [...source.matchAll(/\{"(\w+)",/g)].map(match => match[1]);
-  assert.ok(reasons.length > 10);
-  for (const reason of reasons) {
+const namesIn = (path, pattern) => [...readFileSync(new URL(path, import.meta.url), "utf8").matchAll(pattern)].map(match => match[1]).filter(name => name !== "none");
+
+test("every reason that the scheduler gives has words and advice here, and words in the command", () => {
+  const command = namesIn("../../cli/wait_words.cc", /\{"(\w+)",/g);
+  const given = [...namesIn("../../../decide/scheduling/wait_reason.cc", /return "(\w+)"/g),
+    ...namesIn("../../../decide/slice_scheduling/slice_wait.cc", /return "(\w+)"/g)];
+  assert.ok(given.length > 25 && command.length > 25);
+  for (const reason of new Set([...command, ...given])) {
     assert.notEqual(reasonWords(reason), reason.replaceAll("_", " "), reason);
     assert.notEqual(reasonAdvice(reason), "", reason);
+    assert.ok(command.includes(reason), `${reason} has no words in wait_words.cc`);
   }
   assert.equal(reasonWords("none"), "");
   assert.equal(reasonWords("something_new"), "something new");

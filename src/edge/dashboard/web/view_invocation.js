@@ -4,7 +4,8 @@ import { phaseBar } from "./charts.js";
 import { h } from "./dom.js";
 import { ago, bytes, clock, duration, percent, plural } from "./format.js";
 import { graphPicture, workflowGraph } from "./graph.js";
-import { PHASES, findings, headline, outcomeWords, reasonWords, startWords, waitReasons } from "./words.js";
+import { placeOf, reasonWords, waitReasons } from "./advice.js";
+import { PHASES, findings, headline, outcomeWords, startWords } from "./words.js";
 
 /** @param {string} id @param {() => void} redraw @param {(name: string) => string | undefined} kindOf */
 export function invocationPage(id, redraw, kindOf) {
@@ -23,6 +24,7 @@ export function invocationPage(id, redraw, kindOf) {
     }
     if (page.call && !page.asked) {
       page.asked = true;
+      await askSettings();
       askStory();
     }
     redraw();
@@ -41,8 +43,17 @@ export function invocationPage(id, redraw, kindOf) {
       }
     }
   };
+  // What advice depends on: whether it uses a GPU, and how many of its calls may run at once.
+  const askSettings = async () => {
+    try {
+      const told = await get(`/v1/activity/functions/${encodeURIComponent(page.call.function)}`, abort.signal);
+      if (page.call) page.call = { ...page.call, spec: told.function };
+      redraw();
+    } catch { /* the function is gone, or its settings are not for this reader */ }
+  };
   const askStory = async () => {
-    const kind = page.call ? kindOf(page.call.function) : undefined;
+    // The page that opens here has no functions yet: their settings say it then.
+    const kind = page.call ? (page.call.spec?.kind ?? kindOf(page.call.function)) : undefined;
     if (kind === "workflow" || kind === "pipeline" || !page.call) await askTrace();
     redraw();
     if (page.trace) return;  // that is the story: the journal has none of these
@@ -118,7 +129,7 @@ function phases(call) {
 }
 
 function liveCard(live) {
-  const words = reasonWords(live.wait_reason);
+  const words = reasonWords(live.wait_reason, placeOf(live));
   return h("section", { class: "card" },
     h("p", { class: "headline" }, live.phase === "queued" ? `It waits for its turn, for ${duration((live.waited_seconds ?? 0) * 1000)} by now${words ? `: ${words}` : ""}.`
       : live.phase === "waiting" ? `Run ${live.run} is due in ${duration((live.due_in_seconds ?? 0) * 1000)}: the last one failed with ${live.last_failure}`
@@ -157,7 +168,7 @@ function spans(rows, total) {
 
 function storySection(page) {
   if (page.trace) return null;
-  if (page.story) return story(page.story);
+  if (page.story) return story(page.story, page.call ? placeOf(page.call) : "");
   if (!page.storyError) {
     return page.asked ? h("section", null, h("h2", null, "What the scheduler did"), h("p", { class: "quiet", role: "status" }, "Reads the journal …")) : null;
   }
@@ -167,11 +178,11 @@ function storySection(page) {
     : `The journal does not tell: ${page.storyError.message}.`));
 }
 
-function story(found) {
+function story(found, place) {
   const waits = Object.entries(found.waits_ms ?? {}).filter(([, ms]) => ms > 0).sort((a, b) => b[1] - a[1]);
   const first = found.went_first ?? [];
   return h("section", { "aria-labelledby": "story" }, h("h2", { id: "story" }, "What the scheduler did"),
-    waits.length ? [h("h3", null, "It waited because"), h("ul", { class: "reasons" }, waits.map(([reason, ms]) => h("li", null, h("b", null, duration(ms)), ` ${reasonWords(reason) || reason}`)))] : null,
+    waits.length ? [h("h3", null, "It waited because"), h("ul", { class: "reasons" }, waits.map(([reason, ms]) => h("li", null, h("b", null, duration(ms)), ` ${reasonWords(reason, place) || reason}`)))] : null,
     first.length ? [h("h3", null, "Meanwhile others were dispatched"), h("ul", { class: "reasons" }, first.map(other => h("li", null,
       h("b", null, plural(other.count, "call")), ` of ${other.function}`,
       other.virtual_time_ms < other.own_virtual_time_ms ? `, which had used ${duration(other.own_virtual_time_ms - other.virtual_time_ms)} less of its share of the GPUs`

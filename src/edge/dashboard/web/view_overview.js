@@ -6,7 +6,7 @@ import { bars, busyShare, waitingSteps } from "./runs.js";
 import { memoryMap, slowest, summary } from "./store.js";
 import { timeAxis, timeline, utilisationLine, waitingArea } from "./timeline.js";
 import { callTable } from "./view_invocations.js";
-import { reasonWords } from "./words.js";
+import { reasonWords } from "./advice.js";
 
 const WINDOWS = [[60, "1 min"], [300, "5 min"], [900, "15 min"]];
 let chosenWindow = 300;

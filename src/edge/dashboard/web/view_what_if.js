@@ -6,7 +6,7 @@ import { choice, field } from "./view_invocations.js";
 
 const form = { D: "", policy: "", gpus: "", pool: "", minutes: "10" };
 let policies = null;  // asked for once
-const result = { rows: null, error: null, asked: "", running: false };
+const result = { rows: null, wrong: [], error: null, asked: "", running: false };
 
 /** @param {import("./app.js").Context} context */
 export function whatIf({ facts, redraw }) {
@@ -32,7 +32,7 @@ export function whatIf({ facts, redraw }) {
     choice("Calls of the last", "what-if-minutes", form.minutes, [["1", "minute"], ["10", "10 minutes"], ["60", "hour"]], set("minutes")),
     h("button", { type: "submit", class: "primary", disabled: result.running || Object.keys(changes).length === 0 }, result.running ? "Simulates …" : "Simulate")),
     Object.keys(changes).length === 0 ? h("p", { class: "quiet" }, "Change at least one of the first four to simulate.") : null,
-    h("div", { "aria-live": "polite" }, result.error ? h("p", { class: "note bad" }, result.error) : null, result.rows ? comparison(result.rows) : null),
+    h("div", { "aria-live": "polite" }, result.error ? h("p", { class: "note bad" }, result.error) : null, result.rows ? comparison(result.rows, result.wrong) : null),
   ];
 }
 
@@ -47,6 +47,7 @@ async function run(redraw) {
   try {
     const answer = await post("/v1/what-if", { last_seconds: Number(form.minutes) * 60, changes: chosen() });
     result.rows = answer.rows;
+    result.wrong = answer.model_error?.functions ?? [];
   } catch (error) {
     result.error = error.status === 403 ? "A journal has the calls of all tenants: this needs a token with the scope admin." : `It could not be told: ${error.message}.`;
   }
@@ -56,7 +57,13 @@ async function run(redraw) {
 
 const FIGURES = [["mean_s", "Mean"], ["p50_s", "p50"], ["p99_s", "p99"], ["queue_mean_s", "Mean wait"]];
 
-function comparison(rows) {
+/** Which functions the model gets wrong: [name, share, the part of their time that differs most]. */
+function wrongFunctions(wrong) {
+  return h("ul", { class: "reasons" }, wrong.slice(0, 3).map(each => h("li", null, h("b", null, each.function), `, ${percent(each.share)} of the difference: `,
+    each.differs.map(part => `${part.part} ${duration(part.recorded_mean_s * 1000)} recorded, ${duration(part.simulated_mean_s * 1000)} simulated`).join("; "))));
+}
+
+function comparison(rows, wrong) {
   const [recorded, same, changed] = rows;
   const name = changed.run.replace(/^simulated /, "");
   const most = Math.max(...rows.map(row => row.p99_s), 1e-9);
@@ -71,7 +78,8 @@ function comparison(rows) {
       h("td", { class: "wide" }, h("div", { class: "range" }, h("span", { class: "c-other", style: { width: `${(100 * row.p99_s) / most}%` } }),
         h("span", { class: "c-init", style: { width: `${(100 * row.mean_s) / most}%` } })))))))),
     h("p", { class: "quiet" }, `Compare the two simulated rows with each other: the model's own mean is ${percent(error)} from what was recorded. It begins with no sandbox started.`),
-    error > 0.3 ? h("p", { class: "note" }, "The model is far from what these functions did, so take it as a direction only.") : null);
+    error > 0.3 ? h("p", { class: "note" }, "The model is far from what these functions did, so take it as a direction only.") : null,
+    error > 0.05 && wrong?.length ? [h("h3", null, "What the model gets wrong"), wrongFunctions(wrong)] : null);
 }
 
 function verdict(name, change) {

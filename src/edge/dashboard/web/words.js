@@ -1,4 +1,5 @@
-// Why a call took as long as it did, in words that need no other page. Pure; the reasons are those of docs/scheduling.md.
+// Why a call took as long as it did, in words that need no other page. Pure.
+import { phaseText, reasonAdvice, waitAdvice, waitText, waitWords } from "./advice.js";
 import { bytes, duration, percent, plural } from "./format.js";
 
 /** The phases of an invocation, in their order: [key, name, what happens in it]. */
@@ -16,64 +17,13 @@ export const STARTS = [
   ["warm", "Warm", "everything was in place"],
 ];
 
-// [what held it back, what can be done about it]
-const REASONS = {
-  own_queue: ["it stood behind other calls of its function", "Its calls come faster than they end. Shorter runs or another GPU help, and a higher max_concurrency where that is its limit."],
-  concurrency_limit: ["its function ran as many calls as it may at once", "Raise the function's max_concurrency, or call it less often at once."],
-  throttled: ["its function had used more than its share, so others went first", "That is fair sharing. A higher weight gives the function a larger share."],
-  behind_others: ["calls of other functions came first", "That is the policy's order. A higher weight, or another policy, changes it: try it under What if."],
-  no_token: ["every GPU ran as many calls as it may at once", "More GPUs or a higher concurrency (D) would shorten the queue: try both under What if."],
-  no_memory: ["no GPU had enough free memory beside the other functions", "Lower the functions' gpu memory, or let --host-memory take what is idle."],
-  no_sandbox: ["all sandboxes of the pool were at work", "Raise --pool, as far as the machine's memory goes."],
-  no_device: ["no GPU was healthy", "'lambent devices' says what is wrong with them."],
-  memory_moving: ["GPU memory was being moved", "Fewer functions than fit the GPU's memory at once, or more GPU memory, avoids the moves."],
-  own_pool: ["the GPUs of its function were at work, and no function had more", "More GPUs would help."],
-  pool_handover: ["another function had to finish on the GPU that it was given", "It passes by itself."],
-  at_work: ["its sandboxes were at work or starting", "Another one is started once a call has waited for as long as a cold start takes, if the GPUs have room. A higher min_instances keeps more of them ready."],
-  warm_elsewhere: ["its sandbox is on a busy GPU, and a cold start would have taken longer", "It passes by itself; it is shorter than a cold start."],
-  no_slice: ["no free slice could hold it", "More slices (--pipeline-slices), or smaller stages, would help."],
-  slice_shared: ["another function had its turn on the slice that both share", "More slices would help."],
-  start_paused: ["a start had failed, and was tried again after a pause", "The function's log says why the start failed."],
-  starting: ["its instance was being started", "Later calls find it started."],
-  host_busy: ["the host's processors ran as many calls as they may", "Raise host_concurrency (--set host_concurrency=N) if the machine has processors to spare."],
-  files_coming: ["files that it mounts came from another node of the cluster", "It passes when they are here; later calls find them. Call the function once on each node before it is needed."],
-  draining: ["the worker was about to stop", "The next worker takes it."],
-};
-
-/** What held a call back: "every GPU ran ..."; "" if nothing did. @param {string} reason */
-export function reasonWords(reason) {
-  if (!reason || reason === "none") return "";
-  return REASONS[reason]?.[0] ?? reason.replaceAll("_", " ");
-}
-
-/** @param {string} reason */
-export function reasonAdvice(reason) {
-  return REASONS[reason]?.[1] ?? "";
-}
-
-/** Of several reasons the one that took the most; the worker itself remembers the longest stretch. @param {Record<string, number>} waits_ms */
-export function mainReason(waits_ms, otherwise) {
-  const known = Object.entries(waits_ms ?? {}).filter(([reason, ms]) => ms > 0 && reasonWords(reason));
-  return known.length ? known.reduce((most, each) => (each[1] > most[1] ? each : most))[0] : otherwise;
-}
-
-/**
- * The main reason of a wait, and what held back the calls in front where that was its own queue: the worker remembers what held the call
- * when it had become the first, which held those before it too.
- * @param {Record<string, number>} waits_ms @param {string} last
- */
-export function waitReasons(waits_ms, last) {
-  const wait_reason = mainReason(waits_ms, last);
-  return { wait_reason, front_reason: wait_reason === "own_queue" && last !== wait_reason && reasonWords(last) ? last : "" };
-}
-
 /** The phase that took the most. @param {Record<string, number>} phases */
 export function longestPhase(phases) {
   return PHASES.map(([key]) => key).reduce((longest, key) => ((phases[key] ?? 0) > (phases[longest] ?? 0) ? key : longest), "queue");
 }
 
 const CAUSES = {
-  queue: call => "waiting" + (reasonWords(call.wait_reason) ? `: ${reasonWords(call.wait_reason)}` : " in the queue"),
+  queue: call => "waiting" + (waitWords(call) ? `: ${waitWords(call)}` : " in the queue"),
   sandbox: () => "starting a sandbox: none was free",
   init: () => "loading the code in a new sandbox",
   memory: () => "bringing GPU memory back from the host",
@@ -91,13 +41,12 @@ export function causeSentence(call) {
 const FINDINGS = {
   queue: call => ({
     title: `It waited ${duration(call.phases_ms.queue)} for its turn`,
-    text: reasonWords(call.wait_reason) ? `${capital(reasonWords(call.wait_reason))}.${call.front_reason ? ` At the front of them: ${reasonWords(call.front_reason)}.` : ""}`
-      : "It was dispatched as soon as there was a place.",
-    advice: [reasonAdvice(call.wait_reason), reasonAdvice(call.front_reason)].filter(Boolean).join(" "),
+    text: waitText(call) || "It was dispatched as soon as there was a place.",
+    advice: waitAdvice(call),
   }),
   sandbox: call => ({
     title: `A sandbox was started in ${duration(call.phases_ms.sandbox)}`,
-    text: "No sandbox of the function was free. A start also waits until the GPU has the memory: what others have there may have to move first.",
+    text: phaseText("sandbox", call),
     advice: "Sandboxes stay for --keep-alive; a larger --pool keeps more of them.",
   }),
   init: call => ({
@@ -112,7 +61,7 @@ const FINDINGS = {
   }),
   run: call => ({
     title: `The function ran for ${duration(call.phases_ms.run)}`,
-    text: "That is its own code, with the GPU shared by what ran beside it.",
+    text: phaseText("run", call),
     advice: "",
   }),
 };
@@ -120,7 +69,7 @@ const FINDINGS = {
 /** What to know of a call, the longest phase first; phases below a hundredth of it are left out. @param {any} call */
 export function findings(call) {
   if (call.outcome === "rejected") {
-    return [{ key: "refused", title: "It was refused and never ran", text: call.error, advice: reasonAdvice(call.wait_reason) }];
+    return [{ key: "refused", title: "It was refused and never ran", text: call.error, advice: reasonAdvice(call.wait_reason, call) }];
   }
   return PHASES.map(([key]) => key)
     .filter(key => call.phases_ms[key] > Math.max(0.05, call.took_ms / 100))

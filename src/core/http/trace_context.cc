@@ -1,10 +1,11 @@
-#include "edge/frontend/trace_context.h"
+#include "core/http/trace_context.h"
 
 #include <algorithm>
 
 #include "core/domain/limits.h"
+#include "core/domain/trace_id.h"
 
-namespace lambent::frontend {
+namespace lambent::http {
 namespace {
 
 constexpr size_t kTraceparentLength = 55;
@@ -39,9 +40,17 @@ std::string from_traceparent(std::string_view text) {
          ";Parent=" + std::string(parent) + ";Sampled=" + ((low & 1) != 0 ? "1" : "0");
 }
 
+Headers without(const Headers& headers, std::string_view name) {
+  Headers left;
+  for (const auto& [each, value] : headers.fields()) {
+    if (!same_name(each, name)) left.add(each, value);
+  }
+  return left;
+}
+
 }  // namespace
 
-std::string trace_id_of(const http::Headers& headers) {
+std::string trace_id_of(const Headers& headers) {
   const std::string_view xray = headers.get("X-Amzn-Trace-Id");
   if (!xray.empty() && xray.size() <= limits::kTraceIdLength && is_printable(xray)) {
     return std::string(xray);
@@ -49,4 +58,15 @@ std::string trace_id_of(const http::Headers& headers) {
   return from_traceparent(headers.get("traceparent"));
 }
 
-}  // namespace lambent::frontend
+void set_trace_context(Headers& headers, std::string_view xray, InvocationId invocation) {
+  const TracePlace place = trace_place_of(xray, invocation);
+  const std::string theirs = from_traceparent(headers.get("traceparent"));
+  const bool continues = !theirs.empty() && trace_place_of(theirs, invocation).trace == place.trace;
+  if (!continues && headers.contains("tracestate")) headers = without(headers, "tracestate");
+  headers.set("traceparent", traceparent_below(xray, invocation));
+  if (headers.contains("X-Amzn-Trace-Id")) {
+    headers.set("X-Amzn-Trace-Id", trace_id_below(xray, invocation));
+  }
+}
+
+}  // namespace lambent::http
