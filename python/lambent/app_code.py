@@ -338,6 +338,8 @@ def _wait(client: Any, target: str, tell: Callable[[str], None] | None, name: st
                 raise error_of("FAILED_PRECONDITION", "%s: %s" % (name, state.get(key + "Reason", "it failed")))
         waits = [key for key in ("State", "LastUpdateStatus") if state.get(key) in ("Pending", "InProgress")]
         if not waits:
+            if tell is not None and state.get("StateReason"):
+                tell("%s: warning: %s" % (name, state["StateReason"]))
             return
         reason = state.get(waits[0] + "Reason", "")
         if tell is not None and reason != told:

@@ -255,6 +255,10 @@ def _exception_of(error):
 
 def _error_body(error_type, message, trace, exception=None):
     """`exception`: itself, as lambent.app_calls sends it; none of others."""
+    if "EMULATED_CUDA_NODE" in os.environ:
+        from .emulated import explained
+
+        message = explained(message)
     body = {"errorMessage": message, "errorType": error_type, "stackTrace": trace}
     if exception is not None:
         body["lambentException"] = exception

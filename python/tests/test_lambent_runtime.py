@@ -351,6 +351,28 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(len(error["stackTrace"]), 2)
         self.assertIn("in inner", error["stackTrace"][1])
 
+    CUDA = ("import mmap, os, pathlib\n"
+            "folder = pathlib.Path(os.environ['LAMBDA_TASK_ROOT'], %r)\n"
+            "folder.mkdir(parents=True)\n"
+            "(folder / 'libcudart.so.12').write_bytes(b'x')\n"
+            "with open(folder / 'libcudart.so.12') as file:\n"
+            "    held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+            "os.environ.update(%r)\n"
+            "def handler(e, c):\n    raise RuntimeError(%r)\n")
+
+    def test_an_error_of_cuda_on_an_emulated_gpu_says_why_and_what_to_do(self):
+        emulated, words = {"EMULATED_CUDA_NODE": "/node"}, "CUDA error: named symbol not found"
+        for folder, variables, message, explained in (("nvidia/lib", emulated, words, True), ("nvidia/lib", {}, words, False),
+                                                      ("emulated_runtime/x", emulated, words, False),
+                                                      ("nvidia/lib", emulated, "out of luck", False)):
+            with self.subTest(folder=folder, variables=variables, message=message), tempfile.TemporaryDirectory() as root:
+                _, _, body = self.serve_one(self.CUDA % (os.path.join(root, folder), variables, message))
+                said = json.loads(body)["errorMessage"]
+                self.assertTrue(said.startswith(message), said)
+                self.assertEqual("/nvidia/lib/libcudart.so.12, which does not run on it: use the CPU, or a worker" in said, explained, said)
+                if not explained:
+                    self.assertEqual(said, message)
+
     # Each is followed by an invocation that the same process serves.
     STRANGE = {
         "a name beyond Latin-1": ("class Überlaufж(Exception): pass", "Überlaufж('x')", "?berlauf?", "Überlaufж", "x"),

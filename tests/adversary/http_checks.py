@@ -1,10 +1,14 @@
 """C. Clients that speak nonsense, smuggle, crowd, and never end."""
+import collections
 import contextlib
 import random
+import resource
 import socket
+import statistics
 import threading
 import time
 
+from harness import make_zip
 from ground import MIB, memory_of, raw, status_of, statuses
 from verdicts import checks, require
 
@@ -132,6 +136,93 @@ def crowd(ground):
         for connection in crowd:
             connection.close()
     return {"connections": how_many, "slowest_neighbour_s": round(slowest, 2), "grown_bytes": grown}
+
+
+# Takes bodies of any pace and has an answer that no client reads at once.
+SERVER = """
+import asyncio, os
+async def serve(reader, writer):
+    try:
+        head = await reader.readuntil(b"\\r\\n\\r\\n")
+        if head.startswith(b"POST"):
+            await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\\r\\n")[0]))
+        body = bytes(4 << 20) if b" /large " in head else b"served"
+        writer.write(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body))
+        for at in range(0, len(body), 16384):
+            writer.write(body[at:at + 16384])
+            await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(os.environ["PORT"]), backlog=512)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+SENDS = b"POST /f/crowded/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000
+READS = b"GET /f/crowded/large HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def slow_client(address, number):
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(10)
+    connection.connect(address)
+    connection.sendall(SENDS if number % 2 else READS)
+    connection.setblocking(False)
+    return connection
+
+
+def go_on_slowly(crowd, statuses_seen):
+    """A byte more of each body, a few of each answer. Counts the statuses that the readers see."""
+    for connection in crowd[1::2]:
+        with contextlib.suppress(OSError):
+            connection.send(b"x")
+    for connection in crowd[::2]:
+        with contextlib.suppress(OSError):
+            statuses_seen.update(statuses(connection.recv(64)))
+
+
+@checks("C", "ten thousand clients that send and read slowly hold up their own HTTP function only")
+def slow_clients(ground):
+    worker, crowd, how_many = ground.worker, [], int(10_000 * ground.scale)
+    require(resource.getrlimit(resource.RLIMIT_NOFILE)[0] > how_many + 500, f"{how_many} clients need more open files: ulimit -n")
+    code = make_zip({"server.py": SERVER})
+    for name in ("crowded", "beside"):
+        worker.create(name, code, handler="python3 server.py", memory=512, tags={"lambent:kind": "http", "lambent:http-concurrency": "400",
+                                                                                 "lambent:max-concurrency": "2"})
+        require(worker.request("GET", f"/f/{name}/").body == b"served", f"{name} does not serve")
+    before, took, seen = memory_of(worker.process.pid), [], collections.Counter()
+
+    def others_are_well():
+        started = time.monotonic()
+        require(worker.request("GET", "/f/beside/").body == b"served", "the HTTP function beside does not serve")
+        took.append(max(time.monotonic() - started, ground.neighbour_is_well()))
+    try:
+        for n in range(how_many):
+            crowd.append(slow_client(worker.address, n))
+            if n % 100 == 0:
+                others_are_well()
+        deadline = time.monotonic() + 20 * max(ground.scale, 0.2)
+        while time.monotonic() < deadline:
+            go_on_slowly(crowd, seen)
+            others_are_well()
+        grown = memory_of(worker.process.pid) - before
+        require(seen[200] > 0, f"no slow reader was served: {dict(seen)}")
+        # While the crowd comes its sandboxes take the processors; each call of the neighbour has its own bound.
+        require(statistics.median(took) < 1, f"the median of others waited {statistics.median(took):.1f} s")
+        require(grown < 512 * MIB, f"the worker grew by {grown // MIB} MiB")
+    finally:
+        for connection in crowd:
+            connection.close()
+    deadline = time.monotonic() + 60
+    while status_of(worker.request, "GET", "/f/crowded/")[0] != 200:
+        require(time.monotonic() < deadline, "their function does not come back")
+        time.sleep(0.1)
+    for name in ("crowded", "beside"):
+        worker.delete(name)
+    return {"connections": how_many, "median_beside_s": round(statistics.median(took), 3), "slowest_beside_s": round(max(took), 2),
+            "grown_bytes": grown, "readers_by_status": dict(seen)}
 
 
 @checks("C", "thousands of requests in one connection, unread answers, and clients that leave")

@@ -240,6 +240,10 @@ class Worker:
     def metrics(self):
         return self.request("GET", "/metrics").body.decode()
 
+    def metric(self, name):
+        """The sum of the samples whose lines begin so."""
+        return sum(float(line.split()[-1]) for line in self.metrics().splitlines() if line.startswith(name))
+
     def wait_for(self, condition, seconds=20, what="the condition"):
         deadline = time.monotonic() + seconds
         while True:
@@ -249,6 +253,12 @@ class Worker:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{what} did not come true within {seconds} s\n{self.log()[-3000:]}")
             time.sleep(0.02)
+
+
+def zygote_probe():
+    """Whether lambent-launcher has what zygotes need."""
+    text = subprocess.run([str(PREFIX / "bin/lambent-launcher"), "--probe"], capture_output=True, text=True).stdout
+    return "own user namespace: yes" in text and "memory cgroup: yes" in text
 
 
 def descendants(pid):

@@ -49,7 +49,9 @@ def answer_names(data, names):
 
 
 class World:
-    def __init__(self):
+    def __init__(self, device_mode="666"):
+        """`device_mode`: of its /dev/net/tun; as most systems have it."""
+        self.device_mode = device_mode
         for program in ("ip", "unshare", "nsenter", "mount"):
             if shutil.which(program) is None:
                 raise unittest.SkipTest(f"{program} is not installed")
@@ -170,8 +172,8 @@ class World:
 
     def command(self, words):
         """As it runs on the host of this world."""
-        # As most systems have it, whatever this one has.
-        device = f'mknod -m 666 {self.folder}/tun c 10 200 2>/dev/null; chmod 755 {self.folder}; mount --bind {self.folder}/tun /dev/net/tun'
+        # Whatever this one has.
+        device = f'mknod -m {self.device_mode} {self.folder}/tun c 10 200 2>/dev/null; chmod 755 {self.folder}; mount --bind {self.folder}/tun /dev/net/tun'
         script = f'mount --bind {self.folder}/resolv.conf "$(readlink -f /etc/resolv.conf)" && {{ {device}; }} && exec "$@"'
         return ["nsenter", f"--net=/proc/{self.host}/ns/net", "unshare", "--mount", "sh", "-c", script, "sh", *words]
 

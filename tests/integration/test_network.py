@@ -9,7 +9,7 @@ import time
 import unittest
 
 import network_world as world_of
-from harness import PREFIX, HttpError, Worker
+from harness import PREFIX, HttpError, Worker, zygote_probe
 from network_world import (FOREIGN_RESOLVER, HOST, HOST_V6, METADATA, METADATA_V6, OTHER, PRIVATE, PRIVATE_V6, RESOLVER, SITE, SITE_V6,
                            World)
 
@@ -306,6 +306,29 @@ class OrdinaryUserTest(NetworkTest):
         if probe.returncode != 0 or not os.stat(PREFIX).st_mode & 0o001:
             raise unittest.SkipTest("ordinary users have no user namespaces here, or cannot read this build")
         super().setUpClass()
+
+
+@unittest.skipUnless(zygote_probe(), "zygotes are not possible here")
+class DeviceOfRootTest(unittest.TestCase):
+    """Where none but root may open /dev/net/tun, as a kernel makes it."""
+
+    def test_functions_with_and_without_a_network_are_forked_from_one_zygote(self):
+        world = World(device_mode="600")
+        self.addCleanup(world.close)
+        worker = WorldWorker(world, "--network", "public")
+        self.addCleanup(worker.close)
+        forked = lambda: worker.metric("lambent_sandboxes_forked_total")
+        worker.create_python("connected", PROBE, tags={"lambent:network": "outbound"})
+        worker.create_python("alone", PROBE)
+        url = f"http://{SITE}/"
+        self.assertEqual(worker.invoke("connected", {"do": "get", "url": url}).json.get("value"), f"{SITE}:80")
+        worker.wait_for(lambda: '"zygote_ready"' in worker.log(), what="a zygote")
+        before = forked()
+        worker.tag("connected", {"lambent:network": f"{SITE}:80"})
+        self.assertEqual(worker.invoke("connected", {"do": "get", "url": url}).json.get("value"), f"{SITE}:80")
+        self.assertEqual(worker.invoke("alone", {"do": "devices"}).json.get("value"), ["lo"])
+        self.assertEqual(forked(), before + 2, worker.log()[-2000:])
+        self.assertNotIn('"zygote_failed"', worker.log())
 
 
 class WithoutNetworkTest(unittest.TestCase):

@@ -270,6 +270,53 @@ class EnvironmentsOverTimeTest(unittest.TestCase):
 
 
 @unittest.skipUnless(os.path.exists(UV), "there is no uv")
+class CudaPackagesTest(unittest.TestCase):
+    """Packages that bring NVIDIA's CUDA runtime, on a worker with an emulated GPU."""
+
+    LIBRARY = "nvidia/cuda_runtime/lib/libcudart.so.12"
+    CODE = f"""
+import mmap, pathlib, sys
+def handler(event, context):
+    path = next(p for p in (pathlib.Path(folder) / "{LIBRARY}" for folder in sys.path) if p.exists())
+    with open(path) as file:
+        held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)  # as a library that is loaded
+        raise RuntimeError(event["error"])
+"""
+
+    def test_their_functions_are_warned_of_at_the_deployment_and_say_why_they_fail(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-packages-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        wheels = folder / "wheels"
+        wheels.mkdir()
+        write_wheel(wheels, "nvidia_cuda_runtime_cu12", files={self.LIBRARY: "x"})
+        write_wheel(wheels, "nothing")
+        worker = Worker("--uv", UV, "--python-wheels", str(wheels), "--python-offline", folder=folder)
+        self.addCleanup(worker.close)
+        state = lambda name: worker.request("GET", f"/2015-03-31/functions/{name}/configuration").json
+
+        def create(name, requirements, **tags):
+            code = make_zip({"app.py": self.CODE, ".lambent/python.json": python_json(requirements)})
+            worker.create(name, code, tags=tags)
+            worker.wait_for(lambda: state(name)["State"] == "Active", what="its packages")
+
+        gpu = {"lambent:gpu-memory": "64MiB"}
+        create("warned", ["nvidia_cuda_runtime_cu12"], **gpu)
+        create("on_cpu", ["nvidia_cuda_runtime_cu12"])
+        create("plain", ["nothing"], **gpu)
+        words = "its package nvidia_cuda_runtime_cu12-1.0 uses NVIDIA's CUDA runtime, which does not run on this worker's emulated GPU: use the CPU"
+        self.assertIn(words, state("warned")["StateReason"])
+        for name in ("on_cpu", "plain"):
+            self.assertNotIn("StateReason", state(name))
+        failed = worker.invoke("warned", {"error": "CUDA error: named symbol not found"}).json["errorMessage"]
+        self.assertRegex(failed, "^CUDA error: named symbol not found .the GPU is emulated, and this process uses NVIDIA's CUDA runtime, .*"
+                         "libcudart.so.12, which does not run on it: use the CPU, or a worker with an NVIDIA GPU, lambent serve --gpu nvidia.$")
+        self.assertEqual(worker.invoke("warned", {"error": "own"}).json["errorMessage"], "own")
+        worker.stop()
+        worker.start()
+        self.assertIn(words, state("warned")["StateReason"])
+
+
+@unittest.skipUnless(os.path.exists(UV), "there is no uv")
 class SlowIndexTest(unittest.TestCase):
     """An index that takes connections and never answers."""
 

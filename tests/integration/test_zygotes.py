@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PREFIX, HttpError, Worker, descendants, make_zip
+from harness import HttpError, Worker, descendants, make_zip, zygote_probe
 from python_wheels import write_wheel
 
 OWN_UV = pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/uv"
@@ -30,12 +30,6 @@ def handler(event, context):
             'cwd': os.getcwd(), 'path': sys.path, 'argv': sys.argv[1:], 'seen': slow.SEEN if slow else None, 'threads': threading.active_count(),
             'after_load': BEGAN - slow.LOADED_AT if slow else None, 'files': sorted(os.listdir('/tmp'))}
 """
-
-
-def zygote_probe():
-    """Whether lambent-launcher has what zygotes need."""
-    text = subprocess.run([str(PREFIX / "bin/lambent-launcher"), "--probe"], capture_output=True, text=True).stdout
-    return "own user namespace: yes" in text and "memory cgroup: yes" in text
 
 
 @unittest.skipUnless(zygote_probe(), "zygotes are not possible here")
@@ -62,9 +56,6 @@ class ZygotesTest(unittest.TestCase):
         created = self.worker.create(name, make_zip(files), **more)
         self.worker.wait_for(lambda: self.worker.request("GET", f"/2015-03-31/functions/{name}/configuration").json["State"] != "Pending", what="its packages")
         return created
-
-    def metric(self, name):
-        return sum(float(line.split()[-1]) for line in self.worker.metrics().splitlines() if line.startswith(name))
 
     def events(self, event):
         return [json.loads(line) for line in self.worker.log().splitlines() if f'"{event}"' in line]
@@ -98,10 +89,10 @@ class ZygotesTest(unittest.TestCase):
         first = self.worker.invoke("plain", {}).json
         if not before:
             self.wait_for_zygote(0)
-        forked = self.metric("lambent_sandboxes_forked_total")
+        forked = self.worker.metric("lambent_sandboxes_forked_total")
         self.update("plain", TOKEN="two")
         second = self.worker.invoke("plain", {}).json
-        self.assertEqual(self.metric("lambent_sandboxes_forked_total"), forked + 1, self.worker.log()[-2000:])
+        self.assertEqual(self.worker.metric("lambent_sandboxes_forked_total"), forked + 1, self.worker.log()[-2000:])
         self.assertEqual((first["token"], second["token"]), ("one", "two"))
         for same in ("cwd", "path", "argv", "name", "threads", "files"):
             self.assertEqual(first[same], second[same], same)
@@ -166,10 +157,10 @@ class ZygotesTest(unittest.TestCase):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.worker.wait_for(lambda: len(self.events("zygote_failed")) > failed, what="the failure")
-        forked = self.metric("lambent_sandboxes_forked_total")
+        forked = self.worker.metric("lambent_sandboxes_forked_total")
         self.update("orphan", X="1")
         self.assertEqual(self.worker.invoke("orphan", {}).json["loaded"], ["json"])
-        self.assertEqual(self.metric("lambent_sandboxes_forked_total"), forked)
+        self.assertEqual(self.worker.metric("lambent_sandboxes_forked_total"), forked)
 
     def test_what_is_preloaded_outlives_the_worker(self):
         if not os.path.exists(UV):

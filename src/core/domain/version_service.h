@@ -32,6 +32,9 @@ class VersionService {
   // The function or version that a qualified name ("hello", "hello:3", "hello:prod") means now; of
   // an alias with two versions, the first. NOT_FOUND.
   virtual Result<FunctionSpec> find_qualified(const FunctionName& name) const = 0;
+  // What the owner of a function, version or revision that serves should know of it, in words;
+  // empty: nothing.
+  virtual std::string warning(const FunctionSpec& /*spec*/) const { return {}; }
 
   // Keeps the function as it is. If nothing changed since the last version the answer is that one,
   // unless it has another number than the one that is asked for. NOT_FOUND; ABORTED: a change is

@@ -203,7 +203,13 @@ Result<Deployed> deploy_package(Transport& transport, Console& console, const Pa
       .dry_run = options.dry_run, .waits = options.waits, .tell = [&](const std::string& progress) {
         console.err << "lambent: " << spec.name.name << ": " << progress << std::endl;
       }};
-  return deploy_function(transport, spec, package.zip, how);
+  auto deployed = deploy_function(transport, spec, package.zip, how);
+  if (!deployed.ok()) return deployed;
+  const std::string warning = read_deployment_state(deployed->answer).warning;
+  if (!warning.empty()) {
+    console.err << "lambent: warning: " << spec.name.name << ": " << warning << "\n";
+  }
+  return deployed;
 }
 
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {

@@ -276,6 +276,15 @@ TEST_F(Deploy, SendsOfALargePackageWhatTheWorkerLacks) {
   }
 }
 
+TEST_F(Deploy, PrintsWhatTheWorkerWarnsOf) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(201, R"({"action":"created","configuration":{"State":"Pending"}})"));
+  transport.answer(response(200, R"({"State":"Active","StateReason":"no CUDA here"})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("lambent: warning: hello: no CUDA here\n"));
+}
+
 TEST_F(Deploy, WaitsUnlessToldOtherwise) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");

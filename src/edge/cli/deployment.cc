@@ -92,6 +92,7 @@ DeploymentState read_deployment_state(const std::string& configuration) {
       result.failure = Error{code.value_or(ErrorCode::kUnknown), text(key + "Reason")};
     }
   }
+  if (!result.under_way && !result.failure) result.warning = text("StateReason");
   return result;
 }
 

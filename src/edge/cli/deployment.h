@@ -30,6 +30,7 @@ struct DeploymentState {
   bool under_way = false;
   std::string reason = {};  // what is done
   std::optional<Error> failure = {};
+  std::string warning = {};  // what the owner of a function that serves should know
 };
 DeploymentState read_deployment_state(const std::string& configuration);
 

@@ -15,6 +15,7 @@ namespace lambent::cli {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using Json = nlohmann::json;
@@ -48,6 +49,14 @@ TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
   EXPECT_EQ(out.str(),
             "ID  FUNCTION  STATE  PID  GPU      AGE  INVOCATIONS  GPU MEMORY  WHERE  MEMORY\n"
             " 7  hello     idle   123  0:2  61.50 s            3       2 MiB  out     1 MiB\n");
+  transport.answer(response(200, R"({"sandboxes":[
+      {"id":7,"function":"pair","gpu":"0","gpus":["0","1"]},
+      {"id":8,"function":"one","gpu":"2","gpus":["2"]},
+      {"id":9,"function":"none","gpu":null,"gpus":[]}]})"));
+  EXPECT_EQ(run_ps(transport, console), 0);
+  EXPECT_THAT(out.str(), ContainsRegex(" 7  pair  +- +- +0,1 "));
+  EXPECT_THAT(out.str(), ContainsRegex(" 8  one  +- +- +2 "));
+  EXPECT_THAT(out.str(), ContainsRegex(" 9  none  +- +- +- "));
 }
 
 TEST_F(Verbs, ResultSaysWhatAnInvocationWaitsForAndWhoHasTheGpu) {

@@ -406,9 +406,14 @@ json to_json(const FunctionSpec& spec) {
   return std::move(writer.configuration);
 }
 
-json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment) {
+json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment,
+             const std::string& warning) {
   json configuration = to_json(spec);
-  if (!deployment) return configuration;
+  if (!deployment) {
+    // Lambda's clients show the reason of any state.
+    if (!warning.empty()) configuration["StateReason"] = warning;
+    return configuration;
+  }
   // As Lambda has it, so that its clients' waiters work.
   const std::string state = deployment->creates ? "State" : "LastUpdateStatus";
   std::string reason = deployment->progress;

@@ -56,8 +56,10 @@ Result<std::map<std::string, std::string>> read_strings(const nlohmann::json& ob
 
 // FunctionConfiguration.
 nlohmann::json to_json(const FunctionSpec& spec);
-// The same, with what became of its last change, if that was answered before it was done.
-nlohmann::json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment);
+// The same, with what became of its last change, if that was answered before it was done, else with
+// what its owner should know.
+nlohmann::json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment,
+                       const std::string& warning = {});
 // Changes with every revision, and is the same after a restart.
 std::string revision_id_of(const FunctionSpec& spec);
 std::string revision_id_of(const Alias& alias);

@@ -32,6 +32,9 @@ TEST(FunctionJson, IsWrittenAsItAlwaysWas) {
 TEST(FunctionJson, AChangeThatGoesOnOrFailedShowsAsLambdasStates) {
   const FunctionSpec spec = with_every_field_set();
   EXPECT_EQ(to_json(spec, std::nullopt), to_json(spec));
+  const json warned = to_json(spec, std::nullopt, "no CUDA here");
+  EXPECT_EQ(warned["State"], "Active");
+  EXPECT_EQ(warned["StateReason"], "no CUDA here");
   DeploymentStatus status{.spec = spec, .creates = true, .progress = "compiling", .failure = {}};
   json shown = to_json(spec, status);
   EXPECT_EQ(shown["State"], "Pending");

@@ -512,9 +512,11 @@ class Performance {
   void send(Response response) const { sender()(std::move(response)); }
 
   InvocationService::Callback<FunctionSpec> answer_with_configuration(int status) const {
-    return [&service = service_, send = sender(), status](Result<FunctionSpec> spec) {
+    return [&service = service_, &versions = versions_, send = sender(),
+            status](Result<FunctionSpec> spec) {
       if (!spec.ok()) return send(fault_response(spec.error()));
-      send(json_response(status, to_json(*spec, service.deployment(spec->name))));
+      send(json_response(status,
+                         to_json(*spec, service.deployment(spec->name), versions.warning(*spec))));
     };
   }
   InvocationService::Callback<FunctionSpec> answer_with_nothing() const {
@@ -531,7 +533,7 @@ class Performance {
 
   // With the ARN by which it was asked for.
   json configuration_of(const FunctionSpec& spec, const FunctionName& asked) const {
-    json configuration = to_json(spec, service_.deployment(spec.name));
+    json configuration = to_json(spec, service_.deployment(spec.name), versions_.warning(spec));
     configuration["FunctionArn"] = arn_of(asked.name);
     return configuration;
   }

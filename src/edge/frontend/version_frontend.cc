@@ -227,12 +227,12 @@ class Call {
     }
     std::optional<FunctionSpec> before;
     if (exists && !(pending && pending->creates)) before = *current;
-    auto done = [service = &service_, answer = answer_, before,
+    auto done = [service = &service_, versions = &versions_, answer = answer_, before,
                  dry_run = change.dry_run](Result<FunctionSpec> spec) {
       if (!spec.ok()) return answer->send(error_response(spec.error()));
       json body = outcome_of(before, *spec, dry_run);
       const auto deployment = dry_run ? std::nullopt : service->deployment(function_of(spec->name));
-      body["configuration"] = to_json(*spec, deployment);
+      body["configuration"] = to_json(*spec, deployment, versions->warning(*spec));
       body["revision"] = spec->revision;
       answer->send(json_response(before ? 200 : 201, body));
     };

@@ -51,7 +51,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   *table = nullptr;
   log_refusal("cuGetExportTable",
               "NVIDIA's own CUDA runtime does not run here, nor do the libraries that embed it "
-              "(PyTorch, CuPy, cuBLAS): link programs with `nvcc -cudart shared` and put "
+              "(PyTorch, CuPy, cuBLAS): use them on the CPU, or on a worker with an NVIDIA GPU "
+              "(lambent serve --gpu nvidia); link own programs with `nvcc -cudart shared` and put "
               "lib/emulated_runtime on their library path");
   return CUDA_ERROR_NOT_FOUND;
 }

@@ -233,8 +233,7 @@ Result<Adopted> adopt(ForkOrigin origin) {
   return adopted;
 }
 
-Result<void> hand_over(Adopted& adopted, const LaunchPlan& plan, const Confinement& confinement,
-                       const OwnedFd& output) {
+Result<void> limit(const Adopted& adopted, const LaunchPlan& plan, const Confinement& confinement) {
   const SandboxLimits& most = plan.limits;
   RETURN_IF_ERROR(set_limit(adopted.pid, RLIMIT_CORE, 0));
   RETURN_IF_ERROR(set_limit(adopted.pid, RLIMIT_NOFILE, most.open_files));
@@ -243,6 +242,10 @@ Result<void> hand_over(Adopted& adopted, const LaunchPlan& plan, const Confineme
     RETURN_IF_ERROR(set_limit(adopted.pid, RLIMIT_NPROC, most.processes));
   }
   stay_near(adopted.pid, plan.processors);
+  return {};
+}
+
+Result<void> hand_over(Adopted& adopted, const LaunchPlan& plan, const OwnedFd& output) {
   const std::array<int, 1> fds = {output.get()};
   RETURN_IF_ERROR(send_packet(adopted.channel.get(), text_of(plan), fds));
   if (!wait_for(adopted.channel.get(), limits::kZygoteForkTimeout)) {

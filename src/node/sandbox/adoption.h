@@ -33,9 +33,11 @@ struct Adopted {
 // DEADLINE_EXCEEDED: the zygote hangs. PERMISSION_DENIED: it is not as it should be, and why.
 Result<Adopted> adopt(ForkOrigin origin);
 
-// Sets its limits from outside and gives it the plan, with its variables, and `output`. From then
-// on it is the sandbox's program.
-Result<void> hand_over(Adopted& adopted, const LaunchPlan& plan, const Confinement& confinement,
-                       const OwnedFd& output);
+// Sets the limits of its plan from outside.
+Result<void> limit(const Adopted& adopted, const LaunchPlan& plan, const Confinement& confinement);
+
+// Gives it the plan, with its variables, and `output`. From then on it is the sandbox's program. An
+// error is the fork's fault.
+Result<void> hand_over(Adopted& adopted, const LaunchPlan& plan, const OwnedFd& output);
 
 }  // namespace lambent::sandbox

@@ -207,9 +207,9 @@ void reset_signals() {
 }
 
 // Before the program runs, which has no right to change any of it.
-Result<void> connect_network(Channel& control, const LaunchPlan& plan, const OwnedFd& device_file) {
+Result<void> connect_network(Channel& control, const LaunchPlan& plan, OwnedFd device_file) {
   if (!plan.network) return {};
-  ASSIGN_OR_RETURN(const std::vector<OwnedFd> made, make_network_device(device_file));
+  ASSIGN_OR_RETURN(const std::vector<OwnedFd> made, make_network_device(std::move(device_file)));
   std::vector<int> fds;
   for (const OwnedFd& each : made) fds.push_back(each.get());
   RETURN_IF_ERROR(control.send(NetworkReady{}, fds));
@@ -217,12 +217,17 @@ Result<void> connect_network(Channel& control, const LaunchPlan& plan, const Own
 }
 
 // What runs in the sandbox from then on: a fork of a zygote that is in it already, or the program.
-Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& confinement,
-                                 const OwnedFd& output, std::span<const OwnedFd> sources,
+Result<pid_t> start_or_hand_over(Channel& control, const LaunchPlan& plan,
+                                 const Confinement& confinement, const OwnedFd& output,
+                                 std::span<const OwnedFd> sources,
                                  std::optional<Adopted>& adopted) {
   if (!adopted) return start_program(plan, confinement, output, sources);
   RETURN_IF_ERROR(show_plan(plan, sources));
-  RETURN_IF_ERROR(hand_over(*adopted, plan, confinement, output));
+  RETURN_IF_ERROR(limit(*adopted, plan, confinement));
+  if (const auto taken = hand_over(*adopted, plan, output); !taken.ok()) {
+    (void)control.send(ForkFailed{taken.error()});
+    _exit(kOurFailure);
+  }
   return adopted->pid;
 }
 
@@ -265,8 +270,9 @@ Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& conf
   if (fds.size() < first_source) _exit(kOurFailure);
   MemoryMeter memory;
   if (confinement.watch_memory) memory = MemoryMeter(std::move(fds[1]));
-  const auto connected = connect_network(control, plan, fds[plan.network ? device_file : 0]);
-  auto program = connected.ok() ? start_or_hand_over(plan, confinement, fds[0],
+  OwnedFd network = plan.network ? std::move(fds[device_file]) : OwnedFd();
+  const auto connected = connect_network(control, plan, std::move(network));
+  auto program = connected.ok() ? start_or_hand_over(control, plan, confinement, fds[0],
                                                      std::span(fds).subspan(first_source), adopted)
                                 : Result<pid_t>(connected.error());
   fds.clear();

@@ -125,10 +125,18 @@ void archive_body(StateArchive& archive, StartedReply& reply) {
   archive.field(reply.has_network);
 }
 
+void archive_error(StateArchive& archive, Error& error) {
+  archive.choice(error.code, kLastErrorCode);
+  archive.field(error.message);
+}
+
 void archive_body(StateArchive& archive, FailedReply& reply) {
   archive.field(reply.sandbox);
-  archive.choice(reply.error.code, kLastErrorCode);
-  archive.field(reply.error.message);
+  archive_error(archive, reply.error);
+}
+
+void archive_body(StateArchive& archive, ForkFailed& failed) {
+  archive_error(archive, failed.error);
 }
 
 void archive_body(StateArchive& archive, ExitedReply& reply) {

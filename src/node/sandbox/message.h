@@ -76,6 +76,12 @@ struct FailedReply {
   Error error;
   bool operator==(const FailedReply&) const = default;
 };
+// Init to launcher: a fork of a zygote did not take its plan. What else a start fails of is a
+// FailedReply.
+struct ForkFailed {
+  Error error;
+  bool operator==(const ForkFailed&) const = default;
+};
 struct ExitedReply {
   SandboxId sandbox;
   Exit exit;
@@ -129,7 +135,7 @@ struct ZygoteNews {
 using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
                              FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply,
                              ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
-                             ZygoteNews, TerminateRequest, NetworkReady, ProgramReady>;
+                             ZygoteNews, TerminateRequest, NetworkReady, ProgramReady, ForkFailed>;
 
 // Two programs understand each other if this is the same in both.
 unsigned message_version();

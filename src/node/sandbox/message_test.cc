@@ -61,7 +61,8 @@ std::vector<Message> one_of_each() {
           ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)},
           TerminateRequest{SandboxId(9)},
           ProgramReady{SandboxId(10)},
-          NetworkReady{}};
+          NetworkReady{},
+          ForkFailed{Error{ErrorCode::kDeadlineExceeded, "it hangs"}}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {

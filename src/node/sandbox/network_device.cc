@@ -5,9 +5,11 @@
 #include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/check.h"
 #include "node/network/inner_network.h"
 
 namespace lambent::sandbox {
@@ -127,9 +130,28 @@ Result<OwnedFd> listen_at(const Address& address) {
   return listener;
 }
 
-Result<OwnedFd> attach(const std::string& path) {
-  OwnedFd device(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!device.valid()) return failed("open " + std::string(kFile));
+Result<OwnedFd> open_device(const std::string& path) {
+  OwnedFd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return failed("open " + std::string(kFile));
+  return file;
+}
+
+// With one thread: its sockets are of that other network until it is back.
+Result<OwnedFd> open_device_in_network_of(const OwnedFd& socket) {
+  const OwnedFd there(ioctl(socket.get(), SIOCGSKNS));
+  if (!there.valid()) return failed("find the network of the sandbox");
+  const OwnedFd here(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!here.valid()) return failed("find the own network");
+  if (setns(there.get(), CLONE_NEWNET) != 0) return failed("enter the network of the sandbox");
+  auto file = open_device(kFile);
+  CHECK(setns(here.get(), CLONE_NEWNET) == 0, "the network that one came from can be entered");
+  return file;
+}
+
+Result<OwnedFd> attach(OwnedFd device) {
+  if ((fcntl(device.get(), F_GETFL) & O_PATH) != 0) {
+    ASSIGN_OR_RETURN(device, open_device("/proc/self/fd/" + std::to_string(device.get())));
+  }
   ifreq request = request_of_device();
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   if (ioctl(device.get(), TUNSETIFF, &request) != 0) return failed("make a network device");
@@ -138,7 +160,8 @@ Result<OwnedFd> attach(const std::string& path) {
 
 }  // namespace
 
-Result<OwnedFd> find_network_device() {
+Result<OwnedFd> find_network_device(const OwnedFd& socket, bool root) {
+  if (root) return open_device_in_network_of(socket);
   OwnedFd file(open(kFile, O_PATH | O_CLOEXEC));
   if (!file.valid()) return failed("find " + std::string(kFile));
   return file;
@@ -154,10 +177,9 @@ std::string try_network_device() {
   return why + " (as root: modprobe tun; in a container: pass the device in)";
 }
 
-Result<std::vector<OwnedFd>> make_network_device(const OwnedFd& device_file) {
+Result<std::vector<OwnedFd>> make_network_device(OwnedFd device_file) {
   const auto make = [&]() -> Result<std::vector<OwnedFd>> {
-    // It belongs to the network of the process that opens it.
-    ASSIGN_OR_RETURN(OwnedFd device, attach("/proc/self/fd/" + std::to_string(device_file.get())));
+    ASSIGN_OR_RETURN(OwnedFd device, attach(std::move(device_file)));
     const OwnedFd control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!control.valid()) return failed("socket");
     RETURN_IF_ERROR(set_up_v4(control));

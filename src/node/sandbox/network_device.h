@@ -10,14 +10,16 @@
 
 namespace lambent::sandbox {
 
-// A name for the kernel's device file that is opened in the network where the device is to be. What
-// is missing is told with its remedy.
-Result<OwnedFd> find_network_device();
+// The kernel's device file for the network that `socket` belongs to. A file of it is bound to the
+// network in which it is opened. `root`: it is opened there now, because an init below a zygote has
+// no rights to a file of the host's root. Else it is only named, and the sandbox's init opens it.
+Result<OwnedFd> find_network_device(const OwnedFd& socket, bool root);
 // Why this process could make none; empty: it could.
 std::string try_network_device();
 
 // Makes the device in this process's network, with addresses and routes, and listeners for the
-// relay. Gives the device, a listener of IPv4 and, where the kernel has it, one of IPv6.
-Result<std::vector<OwnedFd>> make_network_device(const OwnedFd& device_file);
+// relay. `device_file`: as find_network_device() gives it. Gives the device, a listener of IPv4
+// and, where the kernel has it, one of IPv6.
+Result<std::vector<OwnedFd>> make_network_device(OwnedFd device_file);
 
 }  // namespace lambent::sandbox

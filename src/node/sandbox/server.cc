@@ -276,6 +276,10 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
                 std::move(fds));
   }
   if (auto* failed = std::get_if<FailedReply>(&envelope.message)) box.error = failed->error;
+  if (auto* failed = std::get_if<ForkFailed>(&envelope.message)) {
+    box.error = failed->error;
+    box.fork_failed = true;
+  }
   if (auto* exited = std::get_if<ExitedReply>(&envelope.message)) box.exit = exited->exit;
   if (auto* usage = std::get_if<UsageReply>(&envelope.message)) {
     tell(UsageReply{box.sandbox, usage->memory, true});
@@ -388,11 +392,16 @@ void Server::bury_preparing(const Box& box) {
   waiting_.erase(first);
 }
 
-// A fork that does not take its plan costs the sandbox some time, and its zygote its place.
+// A fork that does not take its plan costs the sandbox some time, and its zygote its place. What a
+// plan asks for and cannot have (a mount, a network, more memory) says nothing of the zygote, which
+// others use.
 void Server::bury_starting(Box& box) {
   by_sandbox_.erase(box.sandbox);
   if (box.retry && !box.killed) {
-    zygotes_.fail(box.zygote, box.error ? box.error->message : "a fork ended before it ran");
+    const bool silent = !box.error && box.cgroup.oom_kills() == 0;
+    if (box.fork_failed || silent) {
+      zygotes_.fail(box.zygote, box.error ? box.error->message : "a fork ended before it ran");
+    }
     waiting_.push_back(Waiting{std::move(*box.retry), box.asked});
     return;
   }
@@ -565,7 +574,7 @@ void Server::start(BoxNumber number, Waiting waiting) {
     }
     OwnedFd device_file;
     if (waiting.plan.network) {
-      ASSIGN_OR_RETURN(device_file, find_network_device());
+      ASSIGN_OR_RETURN(device_file, find_network_device(box.listener, confinement_.change_user));
       fds.push_back(device_file.get());
     }
     for (const OwnedFd& source : sources) fds.push_back(source.get());

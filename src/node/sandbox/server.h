@@ -55,7 +55,8 @@ class Server {
     bool killed = false;
     std::optional<Exit> exit;
     std::optional<Error> error;
-    BoxNumber zygote = 0;  // that it is forked from; 0: its program is executed
+    bool fork_failed = false;  // and `error` says how
+    BoxNumber zygote = 0;      // that it is forked from; 0: its program is executed
     Instant made{};
     std::optional<Instant> gives_way_until;  // to sandboxes that work
     std::optional<LaunchPlan> retry;         // its plan without the zygote, until the program runs

@@ -14,6 +14,7 @@ namespace lambent::sandbox {
 namespace {
 
 using testing::AnyOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -334,6 +335,34 @@ TEST_F(ZygoteTest, AForkThatDoesNotTakeItsPlanIsReplacedByAProgram) {
     EXPECT_FALSE(forked_);
     EXPECT_EQ(events_.back(), ZygoteEvent::kFailed);
   }
+}
+
+TEST_F(ZygoteTest, APlanThatCannotBeHadCostsItsZygoteNothing) {
+  bring_up();
+  CodeFolder files;
+  files.write("file", "");
+  LaunchPlan impossible = plan("");
+  // A folder below what is a file.
+  impossible.binds.push_back({files.path() + "/file", "/opt/file"});
+  impossible.binds.push_back({files.path(), "/opt/file/folder"});
+  const Outcome outcome = harness_.run(impossible);
+  ASSERT_TRUE(outcome.error.has_value());
+  EXPECT_THAT(outcome.error->message, HasSubstr("/opt/file"));
+  EXPECT_EQ(events_.back(), ZygoteEvent::kReady) << why_;
+  EXPECT_EQ(forked_output("print('here')"), "here\n");
+}
+
+TEST_F(ZygoteTest, AForkHasItsNetworkWhateverRightsOthersHaveToTheDeviceFile) {
+  if (!harness_.launcher().capabilities().network_reason.empty()) {
+    GTEST_SKIP() << harness_.launcher().capabilities().network_reason;
+  }
+  bring_up();
+  LaunchPlan connected = plan("import socket; print(sorted(n for _, n in socket.if_nameindex()))");
+  connected.network =
+      NetworkPlan{*parse_network_access("outbound"), *parse_network_bounds("public")};
+  EXPECT_EQ(run(connected).output, "['lo', 'out']\n");
+  EXPECT_TRUE(forked_) << why_;
+  EXPECT_THAT(events_, Not(Contains(ZygoteEvent::kFailed))) << why_;
 }
 
 TEST_F(ZygoteTest, WhenItIsKilledItsSandboxesLiveOn) {

@@ -65,6 +65,10 @@ Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& pack
   return {};
 }
 
+bool may_have_packages(FunctionKind kind) {
+  return kind != FunctionKind::kKernel && kind != FunctionKind::kWorkflow;
+}
+
 // What the function's package says of Python packages; nothing if it says nothing. Blocks.
 Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
   const auto text = read_file(folder + "/" + kPythonPackagesFile, 2 * kMostRequirementText.count);
@@ -355,8 +359,9 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
   RETURN_IF_ERROR(check_digest(spec, zip));
   if (!zip.empty()) RETURN_IF_ERROR(code.unpack(zip, spec));
   const std::string folder = code.folder(spec);
-  if (spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow) {
+  if (may_have_packages(spec.kind)) {
     ASSIGN_OR_RETURN(unpacking.python, read_python(folder));
+    unpacking.cuda_package = CudaPackages::find(folder);
   }
   if (spec.kind == FunctionKind::kKernel) {
     return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
@@ -386,12 +391,16 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
   const loop::TimerId timer = begin_waiting(unpacked, code, std::move(answer));
   const PythonPackages packages = *unpacked.python;
   auto shared = std::make_shared<Unpacking>(std::move(unpacked));
-  uses_.environments->ensure(code, packages,
-                             [this, timer, shared, done = std::move(done)](Result<void> ready) {
-                               uses_.loop.cancel(timer);
-                               if (!ready.ok()) return done(ready.error());
-                               put_within_quota(std::move(*shared), done);
-                             });
+  uses_.environments->ensure(
+      code, packages, [this, timer, shared, code, done = std::move(done)](Result<void> ready) {
+        uses_.loop.cancel(timer);
+        if (!ready.ok()) return done(ready.error());
+        const auto go_on = [this, shared, done](std::string package) {
+          if (!package.empty()) shared->cuda_package = std::move(package);
+          put_within_quota(std::move(*shared), done);
+        };
+        uses_.cuda_packages.look(uses_.files, uses_.environments->folder_of(code), go_on);
+      });
 }
 
 loop::TimerId Deployments::begin_waiting(const Unpacking& unpacked, const std::string& awaited,
@@ -539,6 +548,7 @@ void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
       uses_.pipelines.remove(stored->id);
     }
     uses_.schedules.know(unpacked.zones);
+    uses_.cuda_packages.put(stored->code_sha256, unpacked.cuda_package);
     adopt(*stored);
     if (old) uses_.keeper.drop(*old);
     if (unpacked.change.publish) return publish_now(*stored, std::nullopt, done);
@@ -863,10 +873,11 @@ void Deployments::recover_deployments(std::vector<catalog::DeploymentRecord> rec
 // A state that was restored has no environments, and an operator may have removed one.
 void Deployments::recover_packages(const FunctionSpec& spec) {
   if (runs_image(spec)) return recover_image(spec);
-  const bool may_have_some =
-      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
-  if (uses_.environments == nullptr || !may_have_some) return;
+  if (!may_have_packages(spec.kind)) return;
+  uses_.cuda_packages.recover(spec.code_sha256, uses_.code.folder(spec));
+  if (uses_.environments == nullptr) return;
   const std::string code = archive::code_folder_name(spec.code_sha256);
+  uses_.cuda_packages.recover(spec.code_sha256, uses_.environments->folder_of(code));
   if (uses_.environments->has(code)) return;
   const auto packages = read_python(uses_.code.folder(spec));
   if (!packages.ok() || !*packages) return;

@@ -17,6 +17,7 @@
 #include "node/worker/aliases.h"
 #include "node/worker/code_collector.h"
 #include "node/worker/code_store.h"
+#include "node/worker/cuda_packages.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
 #include "node/worker/function_quotas.h"
@@ -66,6 +67,7 @@ class Deployments {
     WorkflowHost& workflows;
     PipelineHost& pipelines;
     ScheduledInvocations& schedules;
+    CudaPackages& cuda_packages;
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
@@ -138,6 +140,7 @@ class Deployments {
     std::shared_ptr<const PipelinePackage> pipeline;
     PipelineHost::Planned planned;
     std::optional<PythonPackages> python;  // to install first
+    std::string cuda_package = {};         // as CudaPackages finds it
     std::vector<std::string> mount_folders = {};
     TimeZones zones = {};  // of its schedules
   };

@@ -25,12 +25,16 @@ class FunctionVersions final : public VersionService, public VersionCopies {
     Deployments& deployments;
     const WorkerStatus& status;
     CodeStore& code;
+    const CudaPackages& cuda_packages;
     SharedFunctions* shared = nullptr;  // null: versions are this node's own
   };
 
   explicit FunctionVersions(Dependencies dependencies) : uses_(dependencies) {}
 
   Result<FunctionSpec> find_qualified(const FunctionName& name) const override;
+  std::string warning(const FunctionSpec& spec) const override {
+    return uses_.cuda_packages.warning(spec);
+  }
   void publish(Publication publication, Callback<FunctionSpec> done) override;
   Result<std::vector<FunctionSpec>> list_versions(const FunctionName& function) const override;
   void remove_version(const FunctionName& function, uint64_t version,

@@ -220,6 +220,7 @@ class Worker final : public InvocationService {
   DeviceCare care_;
   ExecutorKeeper keeper_;
   DeviceHealth health_;
+  CudaPackages cuda_packages_;
   Deployments deployments_;
   FunctionVersions versions_;
   WorkerStatus status_;

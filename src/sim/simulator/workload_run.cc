@@ -222,6 +222,7 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.profile.max_concurrency = options.max_concurrency;
     model.profile.device_memory = entry.device_memory + options.context_memory;
     model.profile.gpu_count = entry.gpu_count;
+    if (entry.concurrency > 1) model.profile.sandbox_concurrency = entry.concurrency;
     model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
     model.execution = from_seconds(entry.gpu_warm_s);
     model.spread = options.spread;

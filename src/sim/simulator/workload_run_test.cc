@@ -1,6 +1,9 @@
 #include "sim/simulator/workload_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "decide/scheduling/make_policy.h"
 
@@ -94,6 +97,34 @@ TEST_F(WorkloadRun, AFunctionMayTakeSeveralDevices) {
   EXPECT_EQ(too_few.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_NE(too_few.error().message.find("there are 1 with"), std::string::npos)
       << too_few.error().message;
+}
+
+TEST_F(WorkloadRun, ASandboxMayTakeSeveralInvocationsAtOnce) {
+  options.dispatch.fleet.devices[0].tokens = 1;
+  std::vector<workload::RunRecord> records;
+  sinks.record = [&](const workload::RunRecord& record) { records.push_back(record); };
+  const auto ends_of = [&](unsigned concurrency) {
+    records.clear();
+    // A start, and four calls once it is warm, on a device that gives one function a turn.
+    trace.arrivals = workload::source_of(
+        {{seconds(0), 0}, {seconds(10), 0}, {seconds(10), 0}, {seconds(10), 0}, {seconds(10), 0}});
+    std::vector<workload::CatalogueEntry> entries{entry(1, 3), entry(0.5, 0.5)};
+    entries[0].concurrency = concurrency;
+    EXPECT_TRUE(run_workload(trace, entries, options,
+                             std::move(scheduling::make_policy("mqfq-sticky")).value(), sinks)
+                    .ok());
+    std::vector<double> took;
+    for (const workload::RunRecord& record : records) took.push_back(record.sample.latency_s);
+    std::sort(took.begin() + 1, took.end());
+    return took;
+  };
+  using testing::DoubleNear;
+  using testing::ElementsAre;
+  const auto near = [](double s) { return DoubleNear(s, 1e-6); };
+  EXPECT_THAT(ends_of(1), ElementsAre(near(3.1), near(1), near(2), near(3), near(4)));
+  // Each that runs beside another costs it a fifth, as calls of other sandboxes do.
+  EXPECT_THAT(ends_of(2), ElementsAre(near(3.1), near(1.2), near(1.2), near(2.4), near(2.4)));
+  EXPECT_THAT(ends_of(4), ElementsAre(near(3.1), near(1.6), near(1.6), near(1.6), near(1.6)));
 }
 
 TEST_F(WorkloadRun, EveryArrivalHasOneOutcomeInItsFunctionsRow) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/domain/function.h"
+#include "core/domain/limits.h"
 #include "sim/workload/csv.h"
 
 namespace lambent::workload {
@@ -42,6 +43,7 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
   ASSIGN_OR_RETURN(const size_t times_source, rows.required_column("times_source"));
   ASSIGN_OR_RETURN(const size_t memory_source, rows.required_column("memory_source"));
   const std::optional<size_t> gpu_count = rows.column("gpu_count");
+  const std::optional<size_t> concurrency = rows.column("concurrency");
   ASSIGN_OR_RETURN(const PhaseColumns phase_columns, PhaseColumns::of(rows, file));
   constexpr double kMostSeconds = 1e6;
   constexpr uint64_t kMostMib = 1 << 20;
@@ -77,8 +79,13 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
       }
     }
     const auto mib = whole_number_of(fields[memory]);
-    const auto gpus = gpu_count && !fields[*gpu_count].empty() ? whole_number_of(fields[*gpu_count])
-                                                               : std::optional<uint64_t>(1);
+    // One where there is no such column, or nothing in it.
+    const auto count_in = [&](const std::optional<size_t>& column) {
+      const bool is_given = column && !fields[*column].empty();
+      return is_given ? whole_number_of(fields[*column]) : std::optional<uint64_t>(1);
+    };
+    const auto gpus = count_in(gpu_count);
+    const auto at_once = count_in(concurrency);
     if (entry.name.empty()) {
       bad.add(rows.line(), "the function has no name");
     } else if (!wrong.empty()) {
@@ -88,11 +95,15 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
     } else if (!gpus || *gpus == 0 || *gpus > kMostGpusOfFunction) {
       bad.add(rows.line(), "gpu_count is '" + std::string(fields[*gpu_count]) + "', not 1 to " +
                                std::to_string(kMostGpusOfFunction));
+    } else if (!at_once || *at_once == 0 || *at_once > limits::kMostSandboxConcurrency) {
+      bad.add(rows.line(), "concurrency is '" + std::string(fields[*concurrency]) + "', not 1 to " +
+                               std::to_string(limits::kMostSandboxConcurrency));
     } else if (find_entry(catalogue, entry.name) != nullptr) {
       bad.add(rows.line(), "function '" + entry.name + "' has a row already");
     } else {
       entry.device_memory = Bytes::mib(*mib);
       entry.gpu_count = static_cast<unsigned>(*gpus);
+      entry.concurrency = static_cast<unsigned>(*at_once);
       catalogue.push_back(std::move(entry));
     }
   }

@@ -59,6 +59,22 @@ TEST(Catalogue, AFunctionMayTakeSeveralGpus) {
   }
 }
 
+TEST(Catalogue, ASandboxMayTakeSeveralInvocationsAtOnce) {
+  const auto read_with = [](const std::string& rows) {
+    const std::string text = "concurrency," + std::string(kHeader) + rows;
+    return read_catalogue(*lines_of(text), "c.csv");
+  };
+  const auto catalogue = read_with("8,server,1,1,1,10,p,g\n,one,1,1,1,10,p,g\n");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message;
+  EXPECT_EQ(find_entry(*catalogue, "server")->concurrency, 8u);
+  EXPECT_EQ(find_entry(*catalogue, "one")->concurrency, 1u);
+  for (const std::string count : {"0", "1001", "many"}) {
+    const auto bad = read_with(count + ",server,1,1,1,10,p,g\n");
+    ASSERT_FALSE(bad.ok()) << count;
+    EXPECT_THAT(bad.error().message, HasSubstr("concurrency is '" + count + "', not 1 to 1000"));
+  }
+}
+
 TEST(Catalogue, GivesEachFunctionOfATraceItsEntry) {
   const auto catalogue = read("short,0.1,1,1,1,p,g\nmiddle,1,1,2,1,p,g\nlong,5,1,9,1,p,g\n");
   ASSERT_TRUE(catalogue.ok());

@@ -11,6 +11,11 @@ test("a bar begins when the wait ends", () => {
   assert.equal(bar.end, 100);
 });
 
+test("a call with several GPUs has a bar on each", () => {
+  const pair = call(100, 1000, 0, { gpus: ["0", "1"] });
+  assert.deepEqual(["0", "1", "2"].map(gpu => bars([pair], [], gpu, 60, 110).length), [1, 1, 0]);
+});
+
 test("what overlaps is in different rows, and a row is used again", () => {
   const found = bars([call(10, 5000, 0), call(12, 4000, 0), call(15, 3000, 0)], [{ gpu: "0", function: null, held_seconds: 4 }], "0", 0, 16);
   assert.equal(assignRows(found), 2);

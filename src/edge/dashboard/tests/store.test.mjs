@@ -84,6 +84,23 @@ test("sums are of what ended in time; refused calls have no latency", () => {
   assert.ok(Number.isNaN(percentile([], 0.5)));
 });
 
+test("a sandbox with several GPUs has a part of its memory on each", () => {
+  const pair = { function: "pair", device_memory_bytes: 10, device_memory_place: "in", gpu: "0", gpus: ["0", "1"] };
+  for (const gpu of ["0", "1"]) assert.deepEqual(memoryMap([pair], gpu), [{ name: "pair", bytes: 5, moving: 0, onHost: 0 }], gpu);
+  assert.deepEqual(memoryMap([pair], "2"), []);
+});
+
+test("a call that ended has the GPUs that it was seen on, or those of its function's sandbox", () => {
+  const store = new Store();
+  const sandbox = { function: "pair", gpu: "0", gpus: ["0", "1"] };
+  const run = gpu => ({ gpu, function: "pair", invocation: "seen", held_seconds: 1, node: "b" });
+  store.apply("state", { at: 1, gpu_runs: [run("2"), run("3"), { gpu: "0", function: null, invocation: null }], sandboxes: [sandbox] }, 1);
+  const ended = (sequence, invocation, name, gpu, more) => ({ ...call(sequence), invocation, function: name, gpu, ...more });
+  store.addEnded([ended(1, "seen", "pair", "2", { node: "b" }), ended(2, "short", "pair", "0"), ended(3, "other", "one", "0"), ended(4, "none", "one", null)]);
+  const gpus = Object.fromEntries(store.ended.map(each => [each.invocation, each.gpus]));
+  assert.deepEqual(gpus, { seen: ["b/2", "b/3"], short: ["0", "1"], other: ["0"], none: [null] });
+});
+
 test("memory is summed by function, and what is on the host apart", () => {
   const sandbox = (name, bytes, place, gpu = "0") => ({ function: name, device_memory_bytes: bytes, device_memory_place: place, gpu });
   const rows = memoryMap([sandbox("a", 10, "in"), sandbox("a", 5, "moving in"), sandbox("b", 40, "in"), sandbox("a", 7, "out with context"), sandbox("c", 9, "in", "1"), sandbox("d", 0, "in")], "0");

@@ -1,5 +1,5 @@
 // Which calls ran where and when, as bars in rows, and how many waited. Pure.
-import { arrival } from "./store.js";
+import { arrival, gpusOf } from "./store.js";
 
 /**
  * Bars of one place since `from`: what ended there, and what runs there now.
@@ -8,7 +8,7 @@ import { arrival } from "./store.js";
 export function bars(ended, runs, gpu, from, now) {
   const found = [];
   for (const call of ended) {
-    if (call.gpu !== gpu || call.ended < from || call.outcome === "rejected") continue;
+    if (!gpusOf(call).includes(gpu) || call.ended < from || call.outcome === "rejected") continue;
     const phases = call.phases_ms;
     const begin = arrival(call) + phases.queue / 1000;
     found.push({

@@ -7,7 +7,14 @@ export const MOST_FUNCTIONS = 5000;
 
 /** Of a cluster, where GPUs of several nodes have the same name, with the node's: "b/0". */
 function placed(row) {
-  return row.node && row.gpu && row.gpu !== "cpu" ? { ...row, gpu: `${row.node}/${row.gpu}` } : row;
+  if (!row.node || !row.gpu || row.gpu === "cpu") return row;
+  const named = { ...row, gpu: `${row.node}/${row.gpu}` };
+  return row.gpus ? { ...named, gpus: row.gpus.map(gpu => `${row.node}/${gpu}`) } : named;
+}
+
+/** The GPUs that a sandbox or a call has, the first one first. */
+export function gpusOf(row) {
+  return row.gpus?.length ? row.gpus : [row.gpu];
 }
 
 const keyOf = call => `${call.invocation} ${call.node ?? ""} ${call.sequence}`;
@@ -28,6 +35,8 @@ export class Store {
     this.cut = false;
     /** Utilisation by GPU: [at, share], the newest last. @type {Map<string, [number, number][]>} */
     this.utilisation = new Map();
+    /** The GPUs of calls that run on several, as the last states had them. @type {Map<string, string[]>} */
+    this.together = new Map();
     this.clockOffset = 0;
   }
 
@@ -55,6 +64,7 @@ export class Store {
     this.state = { ...this.state, ...data };
     for (const key of ["gpu_runs", "sandboxes", "devices"]) this.state[key] = (this.state[key] ?? []).map(placed);
     this.clockOffset = data.at - localNow;
+    this.#learnTogether();
     for (const device of this.state.devices) {
       if (device.utilization === null || device.utilization === undefined) continue;
       const samples = this.utilisation.get(device.gpu) ?? [];
@@ -64,9 +74,29 @@ export class Store {
     }
   }
 
+  /** A call that has ended names its first GPU only. */
+  #learnTogether() {
+    const now = new Map();
+    for (const run of this.state.gpu_runs) if (run.invocation) now.set(run.invocation, [...(now.get(run.invocation) ?? []), run.gpu]);
+    for (const [invocation, gpus] of now) if (gpus.length > 1) this.together.set(invocation, gpus);
+    for (const old of this.together.keys()) {
+      if (this.together.size <= MOST_ENDED) break;
+      this.together.delete(old);
+    }
+  }
+
+  /** One that was too short to be seen had those of its function's sandbox that begin with its own. */
+  #gpusOfCall(call) {
+    const seen = this.together.get(call.invocation);
+    if (seen) return seen;
+    const sandbox = this.state.sandboxes.find(each => each.function === call.function && gpusOf(each)[0] === call.gpu);
+    return sandbox ? gpusOf(sandbox) : [call.gpu];
+  }
+
   /** @param {any[]} invocations in any order; those that are known are passed over */
   addEnded(invocations) {
-    const fresh = invocations.filter(each => !this.known.has(keyOf(each))).map(placed);
+    const fresh = invocations.filter(each => !this.known.has(keyOf(each))).map(placed)
+      .map(each => ({ ...each, gpus: this.#gpusOfCall(each) }));
     if (fresh.length === 0) return;
     for (const each of fresh) this.known.add(keyOf(each));
     // Numbers of several nodes say nothing of each other.
@@ -134,15 +164,19 @@ export function slowest(ended, now, seconds, most) {
     .sort((a, b) => b.took_ms - a.took_ms).slice(0, most);
 }
 
-/** How much GPU memory each function has on a GPU: [{name, bytes, moving, onHost}], the most first. */
+/**
+ * How much GPU memory each function has on a GPU: [{name, bytes, moving, onHost}], the most first. Of a sandbox with several GPUs the
+ * sum is known: each counts as an equal part of it.
+ */
 export function memoryMap(sandboxes, gpu) {
   const byFunction = new Map();
   for (const sandbox of sandboxes) {
-    if (sandbox.gpu !== gpu || !(sandbox.device_memory_bytes > 0)) continue;
+    const gpus = gpusOf(sandbox);
+    if (!gpus.includes(gpu) || !(sandbox.device_memory_bytes > 0)) continue;
     const row = byFunction.get(sandbox.function) ?? { name: sandbox.function, bytes: 0, moving: 0, onHost: 0 };
     const place = sandbox.device_memory_place;
     const part = place.startsWith("moving") ? "moving" : place.startsWith("out") ? "onHost" : "bytes";
-    row[part] += sandbox.device_memory_bytes;
+    row[part] += sandbox.device_memory_bytes / gpus.length;
     byFunction.set(sandbox.function, row);
   }
   return [...byFunction.values()].sort((a, b) => b.bytes + b.moving - a.bytes - a.moving || (a.name < b.name ? -1 : 1));

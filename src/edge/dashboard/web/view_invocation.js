@@ -105,7 +105,7 @@ function draw(id, page, { now }) {
     h("dl", { class: "tiles" },
       tile("Came", clock(call.ended - call.took_ms / 1000), ago(call.ended, now)),
       tile("Start", startWords(call.start), "how warm its place was"),
-      tile("Place", call.gpu === null ? "–" : call.gpu === "cpu" ? "no GPU" : `GPU ${call.gpu}`, `version ${call.version}${call.node ? `, node ${call.node}` : ""}`),
+      tile("Place", call.gpu === null ? "–" : call.gpu === "cpu" ? "no GPU" : call.gpus?.length > 1 ? `GPUs ${call.gpus.join(", ")}` : `GPU ${call.gpu}`, `version ${call.version}${call.node ? `, node ${call.node}` : ""}`),
       tile("GPU memory", bytes(call.device_memory_peak_bytes), "at most"),
       tile("Host memory", bytes(call.host_memory_peak_bytes), "at most"),
       call.in_time === null ? null : tile("Its SLO", call.in_time ? "kept" : "missed", "", call.in_time ? "" : "bad")),
