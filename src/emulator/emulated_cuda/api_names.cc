@@ -51,8 +51,9 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   *table = nullptr;
   log_refusal("cuGetExportTable",
               "NVIDIA's own CUDA runtime does not run here, nor do the libraries that embed it "
-              "(PyTorch, CuPy, cuBLAS): link programs with `nvcc -cudart shared` and put "
-              "lib/emulated_runtime on their library path");
+              "(PyTorch, CuPy, cuBLAS): link programs with `nvcc -cudart shared` and leave out a "
+              "libcudart of their own; outside a worker, put lib/emulated_runtime on their library "
+              "path");
   return CUDA_ERROR_NOT_FOUND;
 }
 
