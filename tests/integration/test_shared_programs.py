@@ -93,7 +93,7 @@ class SharedPrograms(WorkerTest):
         self.assertNotEqual(self.ask("bare", program="vector_add")["code"], 0)
         self.worker.wait_for(lambda: "lambent-bundle host FILE.cu -o PROGRAM.kernels.so" in self.log("bare"), what="the reason")
 
-    def test_its_log_has_the_line_of_bad_ptx_unless_it_asks_for_it(self):
+    def test_its_log_has_the_line_of_bad_ptx(self):
         self.deploy("ptx")
         failure = self.worker.invoke("ptx", {"ptx": ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  frob.u32 %r1;\n}\n"})
         self.assertIn("x-amz-function-error", failure.headers)
