@@ -184,7 +184,7 @@ class Packages:
 
 
 class HandlerPackages:
-    """The same workflows with every network a handler in a sandbox (example 26), which have a GPU runtime of their own or share one."""
+    """The same workflows with every network a handler in a sandbox (example 27), which have a GPU runtime of their own or share one."""
 
     def __init__(self, folder, runtime):
         self.folder, self.runtime = pathlib.Path(folder), runtime

@@ -61,6 +61,18 @@ class _Handle(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_ubyte * 64)]
 
 
+def _check_reference(reference):
+    """ValueError where it cannot be one that put() returned: it came in an event, which a caller may have written."""
+    if not isinstance(reference, dict):
+        raise ValueError("a reference is the dict that put() returned, not %.100r" % (reference,))
+    for name, kind in (("object", str), ("memory", str), ("bytes", int), ("shape", list), ("datatype", str)):
+        if name in reference and type(reference[name]) is not kind:
+            raise ValueError("'%s' of a reference is %.100r; it has to be of type %s" % (name, reference[name], kind.__name__))
+    for name, other in (("memory", "bytes"), ("shape", "datatype")):
+        if name in reference and other not in reference:
+            raise ValueError("this reference has no '%s'; one of put() with '%s' has" % (other, name))
+
+
 def _is_shared():
     """Whether this process's CUDA calls run in an executor that others use."""
     return "LAMBENT_FORWARD_SOCKET" in os.environ
@@ -197,6 +209,7 @@ class Device:
         """What another function put: a DeviceBuffer, or a Tensor if it was one. Freed as any other; a reader that writes to it
         changes it for other readers. MemoryGone if it was not taken in time, or lies on another device or in another domain,
         and the reference has no object."""
+        _check_reference(reference)
         buffer = self._open(base64.b64decode(reference["memory"]), reference["bytes"]) if "memory" in reference and _is_shared() else None
         if buffer is None:
             if "object" not in reference:

@@ -190,7 +190,7 @@ class RunTest(Folder):
 class TensorOfTorch:
     """What values.py asks of one on a device, at an address; `made_contiguous` is the address of the copy, if it needs one."""
 
-    dtype, shape, device = "torch.float32", (2, 2), types.SimpleNamespace(type="cuda")
+    dtype, shape, device, layout = "torch.float32", (2, 2), types.SimpleNamespace(type="cuda"), "torch.strided"
 
     def __init__(self, address, made_contiguous=None):
         self.address, self.made_contiguous = address, made_contiguous or address

@@ -13,6 +13,7 @@ struct Installation {
 
   std::string program(const std::string& name) const { return prefix + "/bin/" + name; }
   std::string emulated_driver() const { return prefix + "/lib/emulated"; }
+  std::string emulated_runtime() const { return prefix + "/lib/emulated_runtime"; }
   std::string shim() const { return prefix + "/lib/shim"; }
   std::string forwarded_driver() const { return prefix + "/lib/forward"; }
   std::string kernels() const { return prefix + "/share/lambent/kernels"; }

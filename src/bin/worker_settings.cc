@@ -222,6 +222,10 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   if (std::filesystem::exists(installation.forwarded_driver() + "/libcuda.so.1")) {
     options.sandboxes.forward_folder = installation.forwarded_driver();
   }
+  if (!driver.emulated_node.empty() &&
+      std::filesystem::exists(installation.emulated_runtime() + "/libcudart.so.13")) {
+    options.sandboxes.emulated_runtime_folder = installation.emulated_runtime();
+  }
   options.sandboxes.gpu = driver;
   options.executors.program = installation.program("lambent-executor");
   options.executors.built_in = installation.kernels();

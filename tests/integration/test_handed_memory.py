@@ -149,6 +149,11 @@ class HandedMemory(KernelTest):
         forged = {"bytes": MIB, "memory": base64.b64encode(b"lambent:memory:1" + bytes(range(48))).decode()}
         for reference in forged, {"bytes": MIB, "memory": base64.b64encode(bytes(64)).decode()}:
             self.assertEqual(self.fails("thief", "get", reference=reference)["errorType"], "MemoryGone")
+        for reference, words in (({"memory": forged["memory"]}, "has no 'bytes'"), ({**forged, "bytes": "1"}, "'bytes' of a reference is '1'"),
+                                 ({**forged, "shape": [2]}, "has no 'datatype'"), ([1], "the dict that put() returned")):
+            failure = self.fails("thief", "get", reference=reference)
+            self.assertEqual(failure["errorType"], "ValueError")
+            self.assertIn(words, failure["errorMessage"])
         put = self.does("owner", "put", options={"reads": 2})
         self.assertIn("CUDA_ERROR_ALREADY_MAPPED", self.fails("thief", "twice", reference=put)["errorMessage"])
         self.assert_works("owner", "thief")

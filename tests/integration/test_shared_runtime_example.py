@@ -1,4 +1,4 @@
-"""The paper's three workflows with every network a handler in a sandbox (example 26): they share one GPU runtime, hand tensors on at
+"""The paper's three workflows with every network a handler in a sandbox (example 27): they share one GPU runtime, hand tensors on at
 their addresses and have one copy of their weights; and the same without a shared runtime, where all of it goes over the host."""
 import importlib.util
 import os

@@ -13,6 +13,11 @@ from .stage import Stage, load
 def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # A component that calls exit() closes what it knows as standard input, which would wait for the next job.
+    jobs = os.fdopen(os.dup(0), encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
     def answer(document: Dict[str, Any]) -> None:
         answers.write(json.dumps(document) + "\n")
@@ -28,7 +33,7 @@ def main() -> int:
     answer({"ready": description["stage_process"]})
 
     def take() -> Any:
-        line = sys.stdin.readline()
+        line = jobs.readline()
         return (None, lambda: stage.begin(json.loads(line))) if line else None
 
     def answer_one(_: None, outcome: Any) -> None:

@@ -86,12 +86,15 @@ def leaf_of(value: Any) -> Optional[Leaf]:
 
 
 def _torch_leaf(torch: Any, value: Any) -> Leaf:
-    held = value.detach().resolve_conj().resolve_neg().contiguous()  # bytes as they are meant
-    name = str(held.dtype).replace("torch.", "")
+    name = str(value.dtype).replace("torch.", "")
     if name not in NUMBERS:
-        raise ValueRefused("a tensor of %s cannot be handed on" % held.dtype)
-    if held.device.type not in ("cuda", "cpu"):
-        raise ValueRefused("a tensor on %s cannot be handed on" % held.device)
+        raise ValueRefused("a tensor of %s cannot be handed on" % value.dtype)
+    if value.device.type not in ("cuda", "cpu"):
+        raise ValueRefused("a tensor on %s cannot be handed on" % value.device)
+    if str(value.layout) != "torch.strided" or getattr(value, "is_nested", False):
+        layout = "torch.nested" if str(value.layout) == "torch.strided" else value.layout
+        raise ValueRefused("a tensor of the layout %s cannot be handed on: hand on to_dense(), or its parts" % layout)
+    held = value.detach().resolve_conj().resolve_neg().contiguous()  # bytes as they are meant
     on_device = held.device.type == "cuda"
     stream = torch.cuda.current_stream(held.device).cuda_stream if on_device else 0
     return Leaf(held, TORCH_DEVICE if on_device else TORCH_HOST, NUMBERS[name], held.shape,

@@ -49,11 +49,13 @@ CUresult cuGetProcAddress(const char* name, void** address, int version, cuuint6
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
-  log_refusal("cuGetExportTable",
-              "NVIDIA's own CUDA runtime does not run here, nor do the libraries that embed it "
-              "(PyTorch, CuPy, cuBLAS): use them on the CPU, or on a worker with an NVIDIA GPU "
-              "(lambent serve --gpu nvidia); link own programs with `nvcc -cudart shared` and put "
-              "lib/emulated_runtime on their library path");
+  log_refusal(
+      "cuGetExportTable",
+      "NVIDIA's own CUDA runtime does not run here, nor do the libraries that embed it "
+      "(PyTorch, CuPy, cuBLAS): use them on the CPU, or on a worker with an NVIDIA GPU "
+      "(lambent serve --gpu nvidia); link own programs with `nvcc -cudart shared` and leave "
+      "out a libcudart of their own; outside a worker, put lib/emulated_runtime on their "
+      "library path");
   return CUDA_ERROR_NOT_FOUND;
 }
 

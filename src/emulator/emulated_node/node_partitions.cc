@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emulator/emulated_node/node.h"
+#include "gpu/cuda_abi/emulated_uuid.h"
 
 namespace lambent::emulated_node {
 
@@ -152,7 +153,8 @@ const DeviceSpec& Node::spec_of(int partition) const {
 
 std::string Node::device_uuid(int partition, char bytes[16]) const {
   int device = device_of_partition(partition), slot = slot_of_partition(partition);
-  unsigned char raw[16] = {'E', 'm', 'u', 'l', 'a', 't', 0x40, 'd', 0x80, 'G', 'P', 'U'};
+  unsigned char raw[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0x80, 'G', 'P', 'U'};
+  std::memcpy(raw, cuda_abi::kEmulatedUuidBegin, sizeof cuda_abi::kEmulatedUuidBegin);
   if (slot >= 0) {
     const MigState& mig = current()->devices[device].mig;
     const ComputeInstance& compute = mig.compute[slot];

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "emulator/emulated_runtime/api.h"
+#include "emulator/emulated_runtime/registry.h"
 
 using namespace lambent::emulated_runtime;
 
@@ -74,7 +75,9 @@ RUNTIME_API cudaSetValidDevices(int* devices, int length) {
 
 RUNTIME_API cudaDeviceReset() {
   WITH_DRIVER();
-  return record(reset_device(cu, thread_device()));
+  if (cudaError_t error = reset_device(cu, thread_device())) return record(error);
+  Registry::get().forget_ended(cu);
+  return cudaSuccess;
 }
 
 RUNTIME_API cudaDeviceSynchronize() {

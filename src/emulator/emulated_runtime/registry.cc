@@ -1,5 +1,7 @@
 #include "emulator/emulated_runtime/registry.h"
 
+#include <set>
+
 #include "gpu/cuda_abi/device_names.h"
 
 namespace lambent::emulated_runtime {
@@ -145,6 +147,24 @@ cudaError_t Registry::prepare_managed(const Driver& driver, const Binary* given)
   }
   binary->managed_ready = true;
   return cudaSuccess;
+}
+
+void Registry::forget_ended(const Driver& driver) {
+  const MutexLock lock(mutex_);
+  std::set<const Binary*> ended;
+  for (const auto& [handle, binary] : binaries_) {
+    const MutexLock binary_lock(binary->mutex);
+    unsigned kernels = 0;
+    if (!binary->library ||
+        driver.library_get_kernel_count(&kernels, binary->library) == CUDA_SUCCESS) {
+      continue;
+    }
+    binary->library = nullptr;
+    ended.insert(handle);
+  }
+  for (const auto& [host_function, kernel] : kernels_) {
+    if (ended.contains(kernel->binary.get())) kernel->kernel = nullptr;
+  }
 }
 
 cudaError_t kernel_of(const Driver& driver, const void* function, CUkernel* kernel) {

@@ -63,6 +63,9 @@ class Registry {
                             size_t* bytes);
   // Gives the program the addresses of the managed variables of one image.
   cudaError_t prepare_managed(const Driver& driver, const Binary* binary);
+  // Images that the driver ended with the primary context, as one does whose calls are forwarded:
+  // they are given to it again when something of them is needed.
+  void forget_ended(const Driver& driver);
 
  private:
   std::shared_ptr<Binary> owned(const Binary* binary) const REQUIRES(mutex_);

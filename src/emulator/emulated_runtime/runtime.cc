@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <set>
 #include <string>
 
 #include "core/base/mutex.h"
 #include "emulator/emulated_node/settings.h"
+#include "gpu/cuda_abi/emulated_uuid.h"
 
 namespace lambent::emulated_runtime {
 
@@ -52,12 +52,10 @@ bool load_functions(Driver* driver) {
   return missing == nullptr;
 }
 
-// By the UUID, with which no GPU begins: the name is the configuration's.
 bool is_emulated(const Driver& driver) {
-  constexpr unsigned char kBegin[] = {'E', 'm', 'u', 'l', 'a', 't', 0x40, 'd'};
   CUuuid uuid;
   return driver.device_get_uuid_v2(&uuid, 0) == CUDA_SUCCESS &&
-         std::memcmp(uuid.bytes, kBegin, sizeof kBegin) == 0;
+         cuda_abi::is_emulated_uuid(uuid.bytes);
 }
 
 cudaError_t load() {

@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "core/base/fd.h"
+#include "gpu/bundle/ptx_version.h"
 
 namespace lambent::bundle {
 namespace {
@@ -148,7 +150,10 @@ Result<DeviceCode> compile_for_device(const DeviceCompilation& what) {
   }
   Compilation portable(nvrtc, what);
   RETURN_IF_ERROR(portable.run(source, what.virtual_machine));
-  ASSIGN_OR_RETURN(code.ptx, portable.read(nvrtc.ptx_size, nvrtc.ptx));
+  ASSIGN_OR_RETURN(std::string ptx, portable.read(nvrtc.ptx_size, nvrtc.ptx));
+  // NVRTC counts the zero behind it; in a file it would be a word that no compiler knows.
+  ptx.resize(std::strlen(ptx.c_str()));
+  code.ptx = with_least_version(std::move(ptx));
   return code;
 }
 

@@ -31,6 +31,15 @@ CUresult cuGetProcAddress(const char* name, void** address, int version, cuuint6
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
+  static unsigned char said = 0;
+  if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) == 0) {
+    say("NVIDIA's own CUDA runtime, and libraries that embed it (PyTorch, CuPy, cuBLAS), do not "
+        "run "
+        "over a shared GPU runtime: ",
+        "deploy the function with runtime = \"own\" below [gpu]. On an emulated GPU they run "
+        "neither way: build programs with `nvcc -cudart shared`, and leave out a libcudart of "
+        "their own.");
+  }
   return CUDA_ERROR_NOT_FOUND;
 }
 

@@ -94,14 +94,20 @@ void* own_symbol(const char* name) {
   return self == nullptr ? nullptr : dlsym(self, name);
 }
 
+void say(const char* first, const char* second) {
+  char line[4096];
+  const int length = std::snprintf(line, sizeof(line) - 1, "lambent: %s%s", first, second);
+  if (length <= 0) return;
+  size_t size = std::strlen(line);
+  if (line[size - 1] != '\n') line[size++] = '\n';
+  if (write(STDERR_FILENO, line, size) < 0) {
+    // There is no caller to tell.
+  }
+}
+
 CUresult refuse(const char* name, unsigned char* said) {
   if (__atomic_exchange_n(said, 1, __ATOMIC_RELAXED) == 0) {
-    char line[256];
-    const int length = std::snprintf(line, sizeof(line),
-                                     "lambent: %s is not forwarded to the shared runtime\n", name);
-    if (length > 0 && write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) {
-      // There is no caller to tell.
-    }
+    say(name, " is not forwarded to the shared runtime");
   }
   return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -24,6 +24,8 @@ bool is_mapped(const void* bytes, size_t size);
 
 // The calling library's own symbol; null if it has none of this name.
 void* own_symbol(const char* name);
+// Says it on standard error, cut to some thousand characters: a function's log has it.
+void say(const char* first, const char* second);
 // Says once for each name that it is not forwarded.
 CUresult refuse(const char* name, unsigned char* said);
 

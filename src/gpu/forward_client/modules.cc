@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gpu/cuda_abi/emulated_uuid.h"
 #include "gpu/forward_client/files.h"
 #include "gpu/forward_client/image_size.h"
 
@@ -14,6 +15,10 @@ namespace {
 
 using forward_ring::kChunkBytes;
 
+// That a process says why an image was refused: one may try any number.
+constexpr int kMostReasons = 16;
+int g_reasons GUARDED_BY(upload_mutex) = 0;
+
 // Where a program wants to read what the compiler had to say.
 struct ErrorLog {
   char* buffer = nullptr;
@@ -21,7 +26,18 @@ struct ErrorLog {
   size_t size = 0;  // what was written
 };
 
-CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) {
+// What a program does not ask for is said where its own output is: the executor has another.
+void say_reason(const char* text, size_t size) REQUIRES(upload_mutex) {
+  char reason[2048];
+  if (size == 0 || g_reasons == kMostReasons) return;
+  ++g_reasons;
+  if (size > sizeof(reason) - 1) size = sizeof(reason) - 1;
+  std::memcpy(reason, text, size);
+  reason[size] = '\0';
+  say("a module was refused: ", reason);
+}
+
+CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) REQUIRES(upload_mutex) {
   Chunk chunk;
   if (const CUresult result = take_chunk(&chunk)) return result;
   uint64_t values[2] = {};
@@ -32,6 +48,8 @@ CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) {
     log->size = values[1] < log->room - 1 ? values[1] : log->room - 1;
     std::memcpy(log->buffer, chunk.bytes, log->size);
     log->buffer[log->size] = '\0';
+  } else if (result != CUDA_SUCCESS && values[1] <= kChunkBytes) {
+    say_reason(chunk.bytes, values[1]);
   }
   give_back(chunk);
   return result;
@@ -44,7 +62,7 @@ CUresult upload_module(const void* image, size_t size, uint64_t context, uint64_
   return result == CUDA_SUCCESS ? load_uploaded(context, number, log) : result;
 }
 
-bool is_emulated() { return std::strstr(device().name, "Emulated") != nullptr; }
+bool is_emulated() { return cuda_abi::is_emulated_uuid(device().uuid); }
 
 CUresult load(const void* bytes, bool library, uint64_t* number, ErrorLog* log) {
   uint64_t context_number = 0;

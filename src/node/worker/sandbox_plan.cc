@@ -243,6 +243,14 @@ void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request
   plan.environment["LAMBENT_FORWARD_SOCKET"] = kForwardSocket;
 }
 
+// The libcudart of programs that nvcc linked to a shared one, behind what the function has itself.
+// It comes before the system's: NVIDIA's does not work over an emulated GPU.
+void add_emulated_runtime(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
+  if (setting.emulated_runtime_folder.empty()) return;
+  plan.binds.push_back({setting.emulated_runtime_folder, kEmulatedRuntimeFolder});
+  add_folders(kEmulatedRuntimeFolder, plan.environment["LD_LIBRARY_PATH"]);
+}
+
 // What all sandboxes of a zygote have of their plans.
 sandbox::ZygotePlan common_part(const sandbox::LaunchPlan& plan) {
   sandbox::ZygotePlan zygote;
@@ -255,7 +263,7 @@ sandbox::ZygotePlan common_part(const sandbox::LaunchPlan& plan) {
   for (const sandbox::Bind& bind : plan.binds) {
     const bool is_common =
         std::ranges::any_of(std::array{kRuntimeFolder, kPythonFolder, kShimFolder, kDriverFolder,
-                                       kForwardFolder, kModelServerFile},
+                                       kForwardFolder, kEmulatedRuntimeFolder, kModelServerFile},
                             [&bind](const char* place) { return bind.sandbox_path == place; });
     if (is_common) zygote.binds.push_back(bind);
   }
@@ -419,6 +427,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   } else if (uses_gpu(spec)) {
     add_gpu(setting, spec, request, plan);
   }
+  if (uses_gpu(spec)) add_emulated_runtime(setting, plan);
   const StageProcessExtras& extras = request.extras;
   plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
   for (const auto& [name, value] : extras.environment) plan.environment[name] = value;

@@ -57,6 +57,9 @@ struct SandboxSetting {
   // Holds the libcuda.so.1 of functions that share a GPU runtime; empty: there are no such
   // functions.
   std::string forward_folder;
+  // Holds the CUDA runtime that works over the emulated GPU; empty: the GPUs are real, or there is
+  // none.
+  std::string emulated_runtime_folder = {};
   GpuDriver gpu;
   // Whether device memory is moved to the host while functions rest.
   bool memory_moves = true;
@@ -122,6 +125,7 @@ inline constexpr char kMemorySocket[] = "/opt/lambent/memory";
 inline constexpr char kLinkSocket[] = "/opt/lambent/link";
 inline constexpr char kForwardFolder[] = "/opt/lambent/forward";
 inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
+inline constexpr char kEmulatedRuntimeFolder[] = "/opt/lambent/emulated_runtime";
 
 // What CUDA_VISIBLE_DEVICES calls the device.
 std::string visible_as(const GpuDriver& gpu, DeviceId device);

@@ -296,6 +296,27 @@ TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, TheRuntimeOfAnEmulatedGpuComesBehindWhatAFunctionHasItself) {
+  SandboxSetting here = setting();
+  here.forward_folder = "/prefix/lib/forward";
+  here.emulated_runtime_folder = "/prefix/lib/emulated_runtime";
+  const sandbox::Bind expected{"/prefix/lib/emulated_runtime", "/opt/lambent/emulated_runtime",
+                               false};
+  const auto has_it = [&](const sandbox::LaunchPlan& plan) {
+    return std::ranges::find(plan.binds, expected) != plan.binds.end() &&
+           plan.environment.at("LD_LIBRARY_PATH")
+               .ends_with(":/opt/lib:/opt/lambent/emulated_runtime");
+  };
+  auto spec = python_function();
+  EXPECT_FALSE(has_it(plan_sandbox(here, spec, request()))) << "it uses no GPU";
+  spec.gpu.memory = Bytes::mib(64);
+  EXPECT_TRUE(has_it(plan_sandbox(here, spec, request())));
+  spec.gpu.runtime = GpuRuntime::kShared;
+  EXPECT_TRUE(has_it(plan_sandbox(here, spec, request())));
+  here.emulated_runtime_folder.clear();
+  EXPECT_FALSE(has_it(plan_sandbox(here, spec, request()))) << "the GPU is a real one";
+}
+
 TEST(SandboxPlan, AFunctionThatServesAModelRunsOurProgram) {
   SandboxSetting with_server = setting();
   with_server.model_server = "/usr/lib/lambent/bin/lambent-model-server";
