@@ -73,7 +73,11 @@ if [ -e b/compute_80.ptx ]; then
       expect 0 "compute_80.ptx" "$program" build "$source" -o "device/$name"
     fi
     grep -q "^.target sm_80" "device/$name/compute_80.ptx" || fail "no PTX for $name"
-    grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs"
+    # Those of testing/ have words of later versions.
+    case "$source" in
+      */testing/*) ;;
+      *) grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs" ;;
+    esac
     [ "$(tr -d '\0' < "device/$name/compute_80.ptx" | wc -c)" = "$(wc -c < "device/$name/compute_80.ptx")" ] || fail "a zero in the PTX of $name"
     [ -s "device/$name/sm_90.cubin" ] || fail "no cubin for $name"
   done
