@@ -5,7 +5,7 @@ Each point is a trace under a policy: the worker's figures (real sandboxes, real
 knows the node from a calibration made before. Times are modelled seconds. What `paper-mqfq` says of many settings is simulated; this says how far to trust it.
 A run whose overhead is above 2 % of the mean, memory moves included, is INVALID, as `lambent replay` has it: then the machine was too busy, or the time
 scale too high. With `--rows FILE` each point is a line of that file once it is done; the same command goes on after the last one, and makes again those that
-were INVALID. All nine traces with all systems take some four hours on a machine that has nothing else to do.
+were INVALID. All nine traces with `--only table3` took two hours as two such commands at once, each with its own traces and FILE.
 Usage: paper_mqfq_worker.py [--quick] [--traces DIR] [--only table3,figure7,table4] [--trace t3 | --trace t1,t2,... | --trace all] [--rows FILE]
        [--time-scale 4] [--window 600]
 """
@@ -14,10 +14,11 @@ import json
 import pathlib
 import subprocess
 import tempfile
+import tomllib
 
 from fidelity import KEEP_ALIVE_S, LONGEST_WAIT_S, MEMORY_SCALE, calibrate
 from replay import ONE_AT_A_TIME, PRESET, run_replay, shared
-from worker_under_test import PROGRAMS, Worker, machine
+from worker_under_test import PROGRAMS, ROOT, Worker, machine
 
 # As the papers have it: nothing is foreseen, and every cold start holds a token.
 CALLED = ("--set", "foresee=false")
@@ -51,9 +52,8 @@ HOST = ("--set", "host_concurrency=48", "--set", "host_sandboxes=96")
 CONCURRENCY, POOL = 2, 16
 SEED, LOAD = 3, 0.5
 KEYS = ("mean_s", "p50_s", "p99_s", "cold_ratio", "gpu_cold_ratio", "memory_mean_s", "utilisation")
-# What the preset's link gives, and the most that overhead may be of the mean, as `lambent replay` has it.
-LINK_GB_PER_S = {"host_to_device": 12.0, "device_to_host": 12.8}
-MOST_OVERHEAD_SHARE = 0.02
+LINK_KEYS = ("host_to_device_gb_per_s", "device_to_host_gb_per_s")  # of a preset's [link] and of a calibration
+MOST_OVERHEAD_SHARE = 0.02  # of the mean, as `lambent replay` has it (kMostOverheadShare)
 
 
 class Scale:
@@ -98,7 +98,8 @@ def measured(trace, pool, flags, functions, scale):
 
 def moves_overhead_share(figures, node):
     """At most what moves took beyond the modelled link, of the mean: by the slower direction of an idle node's, as if nothing of the time was waiting."""
-    slowest = min(1, *(node[f"{way}_gb_per_s"] / LINK_GB_PER_S[way] for way in LINK_GB_PER_S))
+    link = tomllib.loads((ROOT / f"src/emulator/emulated_node/presets/{PRESET}.toml").read_text())["link"]
+    slowest = min(1, *(node[key] / link[key] for key in LINK_KEYS))
     return (1 - slowest) * figures["memory_mean_s"] / figures["mean_s"]
 
 

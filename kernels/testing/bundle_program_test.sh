@@ -73,11 +73,8 @@ if [ -e b/compute_80.ptx ]; then
       expect 0 "compute_80.ptx" "$program" build "$source" -o "device/$name"
     fi
     grep -q "^.target sm_80" "device/$name/compute_80.ptx" || fail "no PTX for $name"
-    # Those of testing/ have words of later versions.
-    case "$source" in
-      */testing/*) ;;
-      *) grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs" ;;
-    esac
+    # A register that NVIDIA's headers call %temp cannot be told from one of a later version.
+    [ "$name" = numbers ] || grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs"
     [ "$(tr -d '\0' < "device/$name/compute_80.ptx" | wc -c)" = "$(wc -c < "device/$name/compute_80.ptx")" ] || fail "a zero in the PTX of $name"
     [ -s "device/$name/sm_90.cubin" ] || fail "no cubin for $name"
   done

@@ -92,7 +92,7 @@ LABELS = {
     "lambent_volume_fetches_total": "outcome",
 }
 
-# The limits that users meet, by their names in limits.h.
+# The limits that users meet, by their names in limits.h or, of what a worker is set to, in worker_settings.cc.
 LIMITS = {
     "Calls": {
         "kSyncPayload": "payload of a synchronous call",
@@ -130,7 +130,7 @@ LIMITS = {
         "kMountsPerFunction": "mounts of a function",
     },
     "HTTP": {
-        "kHttpConnections": "connections to a worker",
+        "kConnections": "connections to a worker, at most five of eight files that it may open",
         "kHttpHeaders": "headers of a request",
         "kHttpHeaderTimeout": "time for the headers of a request (`--request-head-timeout`)",
         "kHttpBodyTimeout": "time for a body that the worker keeps (`--request-body-timeout`), and without a byte of one that it passes on",
@@ -230,7 +230,9 @@ def amount(expression):
 
 
 def limits_page():
-    values = dict(re.findall(r"^constexpr \w+ (k\w+) = ([^;]+);", read("src/core/domain/limits.h"), re.MULTILINE))
+    values = {}
+    for source in ("src/bin/worker_settings.cc", "src/core/domain/limits.h"):
+        values |= re.findall(r"^constexpr \w+ (k\w+) = ([^;]+);", read(source), re.MULTILINE)
     text = ("# Limits\n\nWhat is beyond a limit is refused with `OUT_OF_RANGE`, `INVALID_ARGUMENT` or `RESOURCE_EXHAUSTED` and a message that names it. "
             "Quotas of [tenants](../operate/tenants.md) bound further what each team may use.\n\n" + note("src/core/domain/limits.h"))
     for title, names in LIMITS.items():

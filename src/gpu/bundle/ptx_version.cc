@@ -14,22 +14,23 @@ constexpr std::string_view kLeastVersion = "7.0";
 // values.
 constexpr std::string_view kInstructions =
     " abs activemask add addc and atom bar barrier bfe bfi bfind bra brev brkpt call clz cnot "
-    "copysign cos cp cvt cvta div dp2a dp4a ex2 exit fence fma generic isspacep ld ldmatrix "
-    "ldu lg2 lop3 mad madc match max membar min mma mov mul mul24 nanosleep neg not or popc "
-    "prefetch prmt rcp red redux rem ret rsqrt sad selp set setp shf shfl shl shr sin slct "
-    "sqrt st sub subc suld suq sust tanh testp tex tld4 trap txq vote wmma xor ";
+    "copysign cos cp cvt cvta div dp2a dp4a ex2 exit fence fma fns generic isspacep ld "
+    "ldmatrix ldu lg2 lop3 mad madc match max membar min mma mov mul mul24 nanosleep neg not "
+    "or popc prefetch prmt rcp red redux rem ret rsqrt sad selp set setp shf shfl shl shr sin "
+    "slct sqrt st sub subc suld suq sust tanh testp tex tld4 trap txq vote wmma xor ";
 
 // What follows a point: directives, types, and what an instruction is told to do.
 constexpr std::string_view kModifiers =
     " 1d 2d 3d NaN a1d a2d acq_rel acquire add address_size align aligned all and any approx "
-    "arrive async b16 b32 b64 b8 ballot bf16 bf16x2 bfly ca cas cg col commit_group const cta "
-    "ctaid cv dec down entry eq equ exch extern f16 f16x2 f32 f64 file ftz full func ge geu "
-    "gl global gpu gt gtu hi hs idx inc inline l le leu lo loc local ls lt ltu lu m16n16k16 "
-    "m16n8k16 m16n8k8 m32n8k16 m8n32k16 max maxnctapersm maxnreg maxntid min minnctapersm nan "
-    "nc ne neu noftz num or param popc pragma pred red reg relaxed release reqntid rm rmi rn "
-    "rni row rp rpi rz rzi s16 s32 s64 s8 sat sc section shared shiftamt sync sys target tex "
-    "texref tf32 to trans u16 u32 u64 u8 uni up v2 v4 version visible volatile w wait_all "
-    "wait_group wb weak wide wrap wt x x1 x2 x4 xor y z ";
+    "arrive async attribute b16 b32 b64 b8 ballot bf16 bf16x2 bfly ca cas cg clamp col "
+    "commit_group const cta ctaid cv dec down entry eq equ exch extern f16 f16x2 f32 f64 file "
+    "ftz full func ge geu gl global gpu gt gtu hi hs idx inc inline l le leu lo loc local ls "
+    "lt ltu lu m16n16k16 m16n8k16 m16n8k8 m32n8k16 m8n32k16 managed max maxnctapersm maxnreg "
+    "maxntid min minnctapersm nan nc ne neu noftz num or param popc pragma pred r red reg "
+    "relaxed release relu reqntid rm rmi rn rni row rp rpi rz rzi s16 s32 s64 s8 sat sc "
+    "section shared shiftamt sync sys target tex texref tf32 to trans u16 u32 u64 u8 uni up "
+    "v2 v4 version visible volatile w wait_all wait_group warp wb weak wide wrap wt x x1 x2 "
+    "x4 xor y z ";
 
 // Registers that the language has, beside those that a program names by a letter and a number.
 constexpr std::string_view kRegisters =

@@ -31,6 +31,9 @@ $L__BB0_1:
   { .param .b64 param0; call.uni (retval0), vprintf, (param0, param1); }
 $L__BB0_2: ret;
 })"));
+  EXPECT_TRUE(is_lowered("{ bar.warp.sync %r1; redux.sync.add.s32 %r2, %r3, %r4; }"));
+  EXPECT_TRUE(is_lowered("{ fns.b32 %r1, %r2, 0, 1; shf.r.clamp.b32 %r1, %r2, %r3, %r4; }"));
+  EXPECT_TRUE(is_lowered(".global .attribute(.managed) .align 4 .u32 counted;"));
   EXPECT_TRUE(is_lowered(".global .align 8 .u64 table[2] = {generic(text), 0};"));
 }
 
