@@ -43,7 +43,7 @@ def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
         raise ModelError("a batch has 1 element at least, not %d" % min(batch, most))
     if precision not in PRECISIONS:
         raise ModelError("there is no precision '%s'; there is fp16, and without one that of the file" % precision)
-    programs = []
+    programs: List[Any] = []
     for size in variants_up_to(most) if most > 1 else [batch]:
         given = model.parse_shapes(shapes)
         if most > 1:
