@@ -154,7 +154,7 @@ def every_route(ground):
     return held_to(ground, ("plain name", "path", "dlsym", "cuGetProcAddress"), ("cuMemAlloc_v2", "cuMemAllocAsync", "cuMemCreate"))
 
 
-@checks("D", "the memory limit holds in a namespace of the loader's own", known="docs/reference/shim.md#whom-it-reaches")
+@checks("D", "the memory limit holds in a namespace of the loader's own", known="docs/reference/shim.md#which-programs-it-reaches")
 def own_namespace(ground):
     return held_to(ground, ("own namespace",), ("cuMemAlloc_v2",))
 
