@@ -138,11 +138,11 @@ struct LongMessage {
   bool operator==(const LongMessage&) const = default;
 };
 
-using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
-                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply,
-                             ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
-                             ZygoteNews, TerminateRequest, NetworkReady, ProgramReady, ForkFailed,
-                             LongMessage>;
+using Message =
+    std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
+                 ExitedReply, UsageReply, SocketsRequest, SocketsReply, ZygoteRequest, ZygoteReady,
+                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews, TerminateRequest, NetworkReady,
+                 ProgramReady, ForkFailed, LongMessage>;
 
 // Two programs understand each other if this is the same in both.
 unsigned message_version();
