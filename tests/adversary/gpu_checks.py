@@ -405,7 +405,7 @@ def handler(event, context):
 """
 
 
-@checks("D", "the file of the emulated node: a tenant that locks, cuts, fills or grows it harms no other", short=False, known="docs/guides/emulator.md")
+@checks("D", "the file of the emulated node: a tenant that locks, cuts, fills or grows it harms no other", short=False)
 def node_file(ground):
     harmed, said = [], {}
     for how in ("lock", "cut", "fill", "grow"):
