@@ -154,7 +154,7 @@ def every_route(ground):
     return held_to(ground, ("plain name", "path", "dlsym", "cuGetProcAddress"), ("cuMemAlloc_v2", "cuMemAllocAsync", "cuMemCreate"))
 
 
-@checks("D", "the memory limit holds in a namespace of the loader's own", known="docs/reference/shim.md#whom-it-reaches")
+@checks("D", "the memory limit holds in a namespace of the loader's own", known="docs/reference/shim.md#which-programs-it-reaches")
 def own_namespace(ground):
     return held_to(ground, ("own namespace",), ("cuMemAlloc_v2",))
 
@@ -405,7 +405,7 @@ def handler(event, context):
 """
 
 
-@checks("D", "the file of the emulated node: a tenant that locks, cuts, fills or grows it harms no other", short=False, known="docs/guides/emulator.md")
+@checks("D", "the file of the emulated node: a tenant that locks, cuts, fills or grows it harms no other", short=False)
 def node_file(ground):
     harmed, said = [], {}
     for how in ("lock", "cut", "fill", "grow"):

@@ -1,7 +1,9 @@
 """The adversary's own judgement: it can fail, and says so."""
 import json
+import pathlib
 import unittest
 
+import adversary
 import verdicts
 from verdicts import Broken, Check, Checks, Outcome, Skip
 
@@ -30,6 +32,18 @@ class VerdictsTest(unittest.TestCase):
 
     def test_a_known_weakness_that_is_gone_is_told(self):
         self.assertIn("no longer seen", judged(lambda _: None, known="docs/x.md").words)
+
+    def test_what_is_known_is_described_where_it_says(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        known = [each.known for each in adversary.checks.all if each.known]
+        self.assertTrue(known)
+        listed = (root / "docs/internals/adversary.md").read_text().partition("Open, and shown as *known*")[2].partition("\n## ")[0]
+        self.assertEqual(listed.count("\n- "), len(known))
+        for place in known:
+            page, _, part = place.partition("#")
+            headings = [line.strip("# ").lower().replace(" ", "-") for line in (root / page).read_text().splitlines() if line.startswith("#")]
+            self.assertTrue(not part or part in headings, place)
+            self.assertIn(place.removeprefix("docs/"), listed)
 
     def test_a_skip_says_why_and_fails_nothing(self):
         skipped = judged(raiser(Skip("needs root")))

@@ -229,7 +229,7 @@ class JournalTest(unittest.TestCase):
         self.assertIn("not closed", replay(whole[:-5], 0).stdout)
         spoilt = replay(whole[:-40] + b"x" + whole[-39:], DATA_LOSS).stderr
         self.assertRegex(spoilt, r"00000001\.journal, byte \d+: a block's checksum")
-        self.assertIn("format version 9", replay(whole[:8] + b"\x09" + whole[9:], FAILED_PRECONDITION).stderr)
+        self.assertIn("format version 10", replay(whole[:8] + b"\x0a" + whole[9:], FAILED_PRECONDITION).stderr)
         self.assertIn("no segment of a journal", replay(b"t_ms,function\n1,a\n", INVALID).stderr)
         replay(b"", NOT_FOUND)
         segment.unlink()

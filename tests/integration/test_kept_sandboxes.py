@@ -1,5 +1,8 @@
 """A worker becomes the program that is installed now, and its idle sandboxes stay: the same processes answer afterwards."""
 import concurrent.futures
+import contextlib
+import sqlite3
+import sys
 import time
 import unittest
 
@@ -19,6 +22,16 @@ def handler(event, context):
     if event.get('print'):
         print(event['print'], flush=True)
     return [NAME, calls]
+"""
+READS = WHO.replace("return [NAME, calls]", "return [NAME, calls, open(os.environ['KEY']).read()]").replace("uuid", "os, uuid", 1)
+# A program that begins with the first value again, and then is the worker.
+CHANGES_SECRET = """#!/bin/sh
+case "$*" in
+  *--check*|*--kept-sandboxes-format*) ;;
+  *) {python} -c "import sqlite3
+with sqlite3.connect('{database}') as d: d.execute('UPDATE secrets SET sealed = (SELECT sealed FROM first_secret)')" ;;
+esac
+exec {real} "$@"
 """
 SERVER = """
 import http.server, uuid
@@ -72,6 +85,29 @@ class KeptSandboxesTest(ReplacedTest):
         self.assertIn('"kept":2', worker.log())
         worker.invoke("who", {"print": "said afterwards"})
         worker.wait_for(lambda: b"said afterwards" in worker.request("GET", "/v1/functions/who/log").body, what="its log")
+
+    def test_one_that_is_shown_files_with_secrets_stays_while_they_are_the_same(self):
+        worker = self.start()
+        worker.request("PUT", "/v1/secrets/key", "first")
+        worker.create_python("who", READS, environment={"KEY": "${secret-file:key}"})
+        name, _, _ = worker.invoke("who", {}).json
+        self.replace()
+        self.assertEqual(worker.invoke("who", {}).json, [name, 2, "first"])
+        self.assertEqual(self.starts(), 0)
+        database = worker.folder / "state/catalog.db"
+        with contextlib.closing(sqlite3.connect(database)) as state, state:
+            state.execute("CREATE TABLE first_secret AS SELECT sealed FROM secrets")
+        worker.request("PUT", "/v1/secrets/key", "second")
+        other, _, value = worker.invoke("who", {}).json
+        self.assertEqual(value, "second")
+        # The function is what it was, and the value is not.
+        worker.install_broken(CHANGES_SECRET.format(python=sys.executable, database=database, real=harness.PREFIX / "bin/lambent-worker"))
+        self.replacements += 1
+        worker.replace()
+        self.wait_until_replaced()
+        last, calls, value = worker.invoke("who", {}).json
+        self.assertEqual((calls, value), (1, "first"))
+        self.assertNotIn(last, (name, other))
 
     def test_one_that_takes_several_calls_at_once_takes_them_afterwards(self):
         worker = self.start()

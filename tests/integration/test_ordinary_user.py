@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 from harness import PREFIX, Worker, descendants, make_zip, process_exists
+from test_secrets import expect_no_plaintext
 
 USER = 64123  # has no account, no groups, no home
 
@@ -67,6 +68,14 @@ class OrdinaryUserTest(unittest.TestCase):
         self.assertIn(f"Uid:\t{USER}\t{USER}\t{USER}\t{USER}", status)
         warnings = [json.loads(line) for line in self.worker.log().splitlines() if '"weaker_limit"' in line]
         self.assertTrue(any("memory" in each["what"] for each in warnings), warnings)
+
+    def test_files_with_secrets_are_on_no_disk_also_after_kill_9(self):
+        folder = tempfile.mkdtemp(prefix="lambent-user-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        os.chown(folder, USER, USER)
+        worker = UserWorker(folder=folder)
+        self.addCleanup(worker.close)
+        expect_no_plaintext(self, worker)
 
     def test_python_functions_run(self):
         self.worker.create_python("who", """

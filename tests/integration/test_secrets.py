@@ -24,7 +24,40 @@ def handler(event, context):
     return {'password': os.environ['PASSWORD'], 'url': os.environ.get('URL'), 'path': path, 'key': open(path).read() if path else None,
             'listed': sorted(os.listdir('/run/secrets')) if path else None}
 """
+# What is in the file, and what kind of file system that is in.
+READ = """
+import os
+def handler(event, context):
+    path = os.environ['KEY']
+    places = [line.split() for line in open('/proc/self/mounts')]
+    kind = max((place, kind) for _, place, kind, *_ in places if path.startswith(place.rstrip('/') + '/'))[1]
+    return {'key': open(path).read(), 'kind': kind}
+"""
+IN_MEMORY = ("ramfs", "tmpfs")
 REFERENCES = {"PASSWORD": "${secret:pw}", "URL": "db://u:${secret:pw}@h", "KEY": "${secret-file:key}"}
+
+
+def files_with(folder, value):
+    """The files below a folder that have a value in them."""
+    found = []
+    for parent, _, names in os.walk(folder):
+        for file in (pathlib.Path(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):  # the worker removes some meanwhile
+                if file.is_file() and value.encode() in file.read_bytes():
+                    found.append(str(file))
+    return found
+
+
+def expect_no_plaintext(test, worker):
+    """A function is shown a file with a secret that lies on no disk: while it runs, and after the worker is killed."""
+    worker.request("PUT", "/v1/secrets/plain", VALUE)
+    worker.create_python("reads", READ, environment={"KEY": "${secret-file:plain}"})
+    answer = worker.invoke("reads").json
+    test.assertEqual(answer["key"], VALUE)
+    test.assertIn(answer["kind"], IN_MEMORY)
+    test.assertEqual(files_with(worker.folder, VALUE), [])
+    worker.kill()
+    test.assertEqual(files_with(worker.folder, VALUE), [])
 
 
 class SecretsTest(unittest.TestCase):
@@ -58,11 +91,7 @@ class SecretsTest(unittest.TestCase):
         self.assertIn("${secret:pw}", shown[3])
         for text in [*shown, self.worker.log()]:
             self.assertNotIn(VALUE, text)
-        for folder, _, names in os.walk(self.folder):
-            for file in (pathlib.Path(folder, name) for name in names):
-                with contextlib.suppress(FileNotFoundError):  # the worker removes some meanwhile
-                    if file.is_file():
-                        self.assertNotIn(VALUE.encode(), file.read_bytes(), f"in {file}")
+        self.assertEqual(files_with(self.folder, VALUE), [])
 
     def test_a_changed_value_reaches_the_next_call_and_one_in_use_stays(self):
         self.put("turn", "old")
@@ -100,14 +129,13 @@ class SecretsTest(unittest.TestCase):
         self.assertEqual(self.code_of(self.put, "..", b"x"), 400)
         self.assertEqual(self.code_of(self.put, "a%2Fb", b"x"), 400)
 
-    def test_files_go_with_their_sandbox(self):
-        self.put("gone", "x")
-        self.worker.create_python("brief", SHOW, environment={"PASSWORD": "p", "KEY": "${secret-file:gone}"})
-        self.worker.invoke("brief")
-        folder = pathlib.Path(next(path for path, _, _ in os.walk(self.folder) if path.endswith("/secrets")))
-        self.assertEqual(folder.stat().st_mode & 0o077, 0)
-        self.worker.delete("brief")
-        self.worker.wait_for(lambda: not any("gone" in names for _, _, names in os.walk(folder)), what="the end of the file")
+    def test_large_files_are_shown_whole(self):
+        names = [f"large-{number}" for number in range(6)]
+        for name in names:
+            self.put(name, name.encode() + b"x" * (64 * 1024 - len(name)))
+        self.worker.create_python("large", "import os\ndef handler(e, c): return {k: len(open(p).read()) for k, p in os.environ.items() if k[:6] == 'LARGE_'}",
+                                  environment={f"LARGE_{number}": f"${{secret-file:{name}}}" for number, name in enumerate(names)})
+        self.assertEqual(self.worker.invoke("large").json, {f"LARGE_{number}": 64 * 1024 for number in range(6)})
 
     def test_the_command_takes_a_value_from_standard_input_only(self):
         def run(*arguments, given=""):
@@ -119,6 +147,13 @@ class SecretsTest(unittest.TestCase):
         self.assertIn("typed", run("ls").stdout)
         self.assertNotEqual(run("set", "empty").returncode, 0)
         self.assertNotEqual(run("rm", "typed").returncode, 0)
+
+
+class SecretFilesTest(unittest.TestCase):
+    def test_files_with_secrets_are_on_no_disk_also_after_kill_9(self):
+        worker = Worker()
+        self.addCleanup(worker.close)
+        expect_no_plaintext(self, worker)
 
 
 class TenantsSecretsTest(unittest.TestCase):

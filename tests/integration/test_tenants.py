@@ -49,6 +49,66 @@ def handler(event, context):
 """
 
 
+# Leaves a mark of its tenant wherever host memory can have one, or counts the marks that are there. The mark is made when it is needed,
+# so that a function that only looks does not have it.
+LITTER = """
+import ctypes, mmap, os
+from lambent import objects
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+SIZE = 24 << 20
+kept = []
+
+def mark():
+    return bytes(byte ^ 0xff for byte in bytes.fromhex(os.environ['MARK']))
+
+def fill():
+    block = mark() * (SIZE // 16)
+    anonymous = mmap.mmap(-1, SIZE)
+    anonymous[:] = block
+    for folder in ('/tmp', '/dev/shm'):
+        with open(folder + '/left', 'wb') as file:
+            file.write(block)
+    segment = libc.shmget(0x1234, SIZE, 0o1666)
+    assert segment >= 0, ctypes.get_errno()
+    ctypes.memmove(libc.shmat(segment, None, 0), block, SIZE)
+    kept.extend([anonymous, block])
+    return objects.put(block)
+
+# Beyond what looking for it leaves by itself.
+def in_own_memory():
+    wanted, found = mark(), 0
+    with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:
+        for line in maps:
+            start, end = (int(each, 16) for each in line.split()[0].split('-'))
+            if 'r' not in line.split()[1] or line.rstrip().endswith(('[vvar]', '[vvar_vclock]', '[vsyscall]')):
+                continue
+            memory.seek(start)
+            try:
+                found += memory.read(end - start).count(wanted * 4)
+            except OSError:
+                pass
+    return found > 1000
+
+def dirty_pages():
+    places = [mmap.mmap(-1, SIZE)]
+    for folder in ('/tmp', '/dev/shm'):
+        with open(folder + '/new', 'w+b') as file:
+            file.truncate(SIZE)
+            places.append(mmap.mmap(file.fileno(), SIZE))
+    return sum(SIZE - place[:].count(0) for place in places)
+
+def handler(event, context):
+    if event.get('end'): os._exit(0)
+    made = fill()['object'] if event.get('fill') else ''
+    files = [name for folder in ('/tmp', '/dev/shm') for name in os.listdir(folder)]
+    return {'object': made, 'files': files, 'segment': libc.shmget(0x1234, 0, 0) >= 0, 'marks': in_own_memory(),
+            'dirty': dirty_pages()}
+"""
+MARK = bytes(byte ^ 0xff for byte in b"belongs to red!!").hex()
+
+
 def answers_as(color):
     return f"def handler(event, context):\n    print('log of {color}')\n    return {{'of': '{color}', 'heard': event}}\n"
 
@@ -323,6 +383,25 @@ class InvisibleTest(TokensTest):
         arn = self.azure.request("GET", LAMBDA + "/same").json["Configuration"]["FunctionArn"]
         answer = self.red.request("GET", f"{LAMBDA}/{arn.replace(':', '%3A')}").body.decode()
         self.assertNotIn("opensesame", answer)
+
+
+class ResidueTest(TokensTest):
+    """Host memory that one tenant filled and another gets: all of it is zero, and no file and no segment is left."""
+
+    def test_host_memory_of_one_tenant_is_zero_when_another_gets_it(self):
+        red, azure = (self.operator.create_tenant(name) and self.operator.caller(name) for name in ("red", "azure"))
+        for caller in (red, azure):
+            caller.create_python("litter", LITTER, environment={"MARK": MARK}, memory=512)
+        for _ in range(3):
+            filled = red.invoke("litter", {"fill": True}).json
+            # What is looked for is found where it is.
+            self.assertEqual((sorted(filled["files"]), filled["segment"], filled["marks"]), (["left", "left"], True, True))
+            red.status_of("DELETE", f"/v1/objects/{filled['object']}")
+            for caller in (red, azure):
+                caller.invoke("litter", {"end": True})
+            found = azure.invoke("litter").json
+            self.assertEqual((found["files"], found["segment"], found["marks"], found["dirty"]), ([], False, False, 0))
+            self.assertEqual(azure.status_of("GET", f"/v1/objects/{filled['object']}")[0], 404)
 
 
 class QuotasTest(TokensTest):

@@ -7,6 +7,13 @@
 namespace lambent::dispatch {
 namespace {
 
+// A node without tenants has the state that it had before there were any.
+bool tenants_are_state(const scheduling::Tenants& tenants, const scheduling::Flows& flows) {
+  return tenants.matter() || std::any_of(flows.begin(), flows.end(), [](const auto& flow) {
+           return flow.host_memory.count > 0;
+         });
+}
+
 bool any_shares(const scheduling::Flows& flows, const DevicePools& pools) {
   return pools.gpu.shared().joins() + pools.host.shared().joins() > 0 ||
          std::any_of(flows.begin(), flows.end(),
@@ -37,8 +44,12 @@ constexpr Instant kWithGangs = Instant(Duration(-6));
 void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
-    parts = {tenants_are_state(),  admission.control().is_state(), any_is_version(flows),
-             instances.is_state(), any_shares(flows, pools),       gangs.is_state()};
+    parts = {tenants_are_state(tenants, flows),
+             admission.control().is_state(),
+             any_is_version(flows),
+             instances.is_state(),
+             any_shares(flows, pools),
+             gangs.is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -135,13 +146,6 @@ void Dispatcher::State::archive_queues(StateArchive& archive) {
   for (scheduling::Flow& flow : flows) {
     if (archive.ok()) archive.field(flow.max_queue_time);
   }
-}
-
-// A node without tenants has the state that it had before there were any.
-bool Dispatcher::State::tenants_are_state() const {
-  return tenants.matter() || std::any_of(flows.begin(), flows.end(), [](const auto& flow) {
-           return flow.host_memory.count > 0;
-         });
 }
 
 void Dispatcher::State::archive_tenants(StateArchive& archive) {

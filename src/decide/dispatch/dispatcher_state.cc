@@ -211,6 +211,12 @@ void Dispatcher::State::on(const TenantChanged& event) {
   for (const FunctionId id : waiting) admission.reject_unservable(id);
 }
 
+void Dispatcher::State::on(const GpuTimeUsed& event) {
+  if (!tenants.remember_gpu_time(event.tenant, event.time, event.age, log.now())) {
+    ++log.counters().ignored_events;
+  }
+}
+
 // ---- The host's memory
 
 void Dispatcher::State::on(const SandboxCrowdedOut& event) {

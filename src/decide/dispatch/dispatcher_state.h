@@ -81,6 +81,7 @@ struct Dispatcher::State {
   void on(const MemoryMoved& event);
   void on(const MemoryWanted& event);
   void on(const TenantChanged& event);
+  void on(const GpuTimeUsed& event);
 
   void decide(DevicePool& pool);
   void send_to_host();
@@ -89,7 +90,6 @@ struct Dispatcher::State {
   void arm_timer();
   std::optional<Duration> most_left(scheduling::SandboxSlot slot, Instant now) const;
   bool each_sandbox_has_its_own_invocations();
-  bool tenants_are_state() const;
   void archive_tenants(StateArchive& archive);
   void find_tenants();
   // What a snapshot has beyond what all have.

@@ -392,10 +392,26 @@ struct SandboxCrowdedOut {
   }
 };
 
+// A program before this one counted so much GPU time of the tenant, which was used about `age` ago:
+// it counts into the tenant's hour. After TenantChanged of that tenant.
+struct GpuTimeUsed {
+  TenantId tenant;
+  Duration time{};
+  Duration age{};
+
+  static constexpr std::string_view kName = "GPU time used";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("tenant", self.tenant);
+    visit("time", self.time);
+    visit("age", self.age);
+  }
+};
+
 using Event =
     std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
                  SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
                  DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken, TenantChanged,
-                 InvocationUndelivered, CallForeseen, SandboxCrowdedOut>;
+                 InvocationUndelivered, CallForeseen, SandboxCrowdedOut, GpuTimeUsed>;
 
 }  // namespace lambent::dispatch

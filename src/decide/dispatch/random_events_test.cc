@@ -202,6 +202,8 @@ class Chaos {
     switch (random_.below(tenants_ > 1 ? 6 : 5)) {
       case 5:
         change_tenant();
+        give(GpuTimeUsed{TenantId{static_cast<uint32_t>(random_.below(4))},
+                         milliseconds(random_.below(5000)), seconds(random_.below(4000))});
         break;
       case 4:
         give(DeviceTaken{DeviceId{static_cast<uint32_t>(random_.below(4))},

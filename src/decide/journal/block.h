@@ -22,9 +22,9 @@ constexpr std::string_view kMagic = "lambentJ";
 // What is written, and the oldest that is read. 2 added TenantChanged, the host memory of a profile
 // and the error code STORAGE_FULL, 3 max_queue_time and `promised`, 4 the account of a profile, 5
 // its sandbox_concurrency and InvocationUndelivered, 6 its gpu_count, 7 CallForeseen, 8
-// SandboxCrowdedOut and sandboxes on devices that were kept (SandboxReady::kept_of); a segment
-// without these has the bytes that it always had.
-constexpr uint32_t kFormatVersion = 8;
+// SandboxCrowdedOut and sandboxes on devices that were kept (SandboxReady::kept_of), 9 GpuTimeUsed;
+// a segment without these has the bytes that it always had.
+constexpr uint32_t kFormatVersion = 9;
 constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kPreambleSize = 12;
 constexpr size_t kBlockHeadSize = 9;

@@ -129,6 +129,11 @@ std::vector<Event> of_version_8() {
                                                         .offloaded = Bytes::mib(20)}};
 }
 
+// What version 9 of the format added.
+std::vector<Event> of_version_9() {
+  return {GpuTimeUsed{TenantId{3}, milliseconds(1500), seconds(42)}};
+}
+
 // What state version 23 added; programs of before refuse its journals.
 std::vector<Event> of_state_version_23() {
   const FunctionProfile profile{.id = FunctionId{9},
@@ -148,6 +153,7 @@ std::vector<Event> all_events() {
   for (Event& event : of_version_6()) events.push_back(std::move(event));
   for (Event& event : of_version_7()) events.push_back(std::move(event));
   for (Event& event : of_version_8()) events.push_back(std::move(event));
+  for (Event& event : of_version_9()) events.push_back(std::move(event));
   for (Event& event : of_state_version_23()) events.push_back(std::move(event));
   return events;
 }

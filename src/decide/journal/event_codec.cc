@@ -22,7 +22,7 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 17, "a new event comes last");
+static_assert(std::variant_size_v<Event> == 18, "a new event comes last");
 
 // The kind is in the low four bits of an event's head, its flags are above. Kinds from the last of
 // these on have no flags: what is above counts on from there.

@@ -86,9 +86,9 @@ TEST(RecordedJournals, AreWrittenAgainByteForByte) {
     });
     EXPECT_EQ(events, recording.events);
   }
-  // None was recorded since InvocationUndelivered, CallForeseen and SandboxCrowdedOut came;
-  // codec_test.cc has their bytes.
-  EXPECT_EQ(kinds.size() + 3, std::variant_size_v<dispatch::Event>);
+  // None was recorded since InvocationUndelivered, CallForeseen, SandboxCrowdedOut and GpuTimeUsed
+  // came; codec_test.cc has their bytes.
+  EXPECT_EQ(kinds.size() + 4, std::variant_size_v<dispatch::Event>);
 }
 
 // A build of another state version, or one that decides otherwise on purpose, cannot do this:

@@ -58,6 +58,10 @@ struct EventText {
   std::string operator()(const SandboxCrowdedOut& e) const {
     return sandbox_in_words(e.sandbox) + " is to leave, because the host's memory is short";
   }
+  std::string operator()(const GpuTimeUsed& e) const {
+    return "tenant " + std::to_string(e.tenant.value) + " had used " + duration_in_words(e.time) +
+           " of GPU time " + duration_in_words(e.age) + " before";
+  }
   std::string operator()(const DeviceReading& e) const {
     char text[96];
     std::snprintf(text, sizeof(text), "%s reads %.0f %% busy%s", device_in_words(e.device).c_str(),

@@ -1,7 +1,6 @@
 #include "decide/scheduling/sliding_hour.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace lambent::scheduling {
 namespace {
@@ -28,6 +27,33 @@ void SlidingHour::add(Duration time, Instant now) {
   if (steps_.empty() || steps_.back().number != number) steps_.push_back({number, Duration(0)});
   steps_.back().time += counted;
   used_ += counted;
+}
+
+void SlidingHour::remember(Duration time, Duration age, Instant now) {
+  expire(now);
+  const Duration counted = std::clamp<Duration>(time, Duration(0), kMostAdded);
+  if (counted == Duration(0) || used_ > kMostUsed || age >= kHour) return;
+  const Duration ago = std::clamp<Duration>(age, Duration(0), now.time_since_epoch());
+  const uint64_t number = number_of(now - ago);
+  auto at = std::ranges::lower_bound(steps_, number, {}, &Step::number);
+  if (at == steps_.end() || at->number != number) at = steps_.insert(at, {number, Duration(0)});
+  at->time += counted;
+  used_ += counted;
+}
+
+SlidingHour::Used SlidingHour::used_in(const Step& step) {
+  return {Instant(kStep * static_cast<int64_t>(step.number) + kStep / 2), step.time};
+}
+
+std::vector<SlidingHour::Used> SlidingHour::all_used() const {
+  std::vector<Used> all;
+  for (const Step& step : steps_) all.push_back(used_in(step));
+  return all;
+}
+
+std::optional<SlidingHour::Used> SlidingHour::last_used() const {
+  if (steps_.empty()) return std::nullopt;
+  return used_in(steps_.back());
 }
 
 void SlidingHour::expire(Instant now) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/state_archive.h"
 #include "core/base/time.h"
@@ -20,6 +22,9 @@ class SlidingHour {
 
   // Time that was used until `now`, which never goes back. What is negative counts as none.
   void add(Duration time, Instant now);
+  // Time that was used about `age` ago, before this was there: as if add() had been called then, or
+  // at the zero of the clock if that was later. None that is older than an hour.
+  void remember(Duration time, Duration age, Instant now);
   // Forgets what ended longer ago than an hour.
   void expire(Instant now);
   // What was used, as of the last call of these two.
@@ -30,6 +35,16 @@ class SlidingHour {
   // it is not below by then.
   Instant when_below(Duration limit, Duration more, Instant now) const;
 
+  // What is counted together, and the middle of when it was used.
+  struct Used {
+    Instant at;
+    Duration time{};
+
+    bool operator==(const Used&) const = default;
+  };
+  std::vector<Used> all_used() const;  // the oldest first
+  std::optional<Used> last_used() const;
+
   void archive(StateArchive& archive);
 
  private:
@@ -39,6 +54,7 @@ class SlidingHour {
   };
   static uint64_t number_of(Instant now);
   static Instant end_of(const Step& step);
+  static Used used_in(const Step& step);
 
   std::deque<Step> steps_;  // the oldest first
   Duration used_{};

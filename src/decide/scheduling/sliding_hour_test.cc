@@ -36,6 +36,38 @@ TEST(SlidingHour, TellsWhenEnoughOfItHasPassed) {
   EXPECT_EQ(hour.when_below(seconds(50), seconds(50), at(70)), kNever) << "what is more stays over";
 }
 
+TEST(SlidingHour, RemembersWhatAnotherCountedUntilThatIsOver) {
+  SlidingHour before;
+  before.add(seconds(30), at(10'004));
+  before.add(seconds(20), at(10'064));
+  const auto used = before.all_used();
+  ASSERT_EQ(used.size(), 2U);
+  EXPECT_EQ(used.back(), before.last_used());
+  // Another program on the same clock, told in any order, counts in the same steps.
+  SlidingHour after;
+  after.add(seconds(1), at(10'100));
+  for (const size_t each : {1, 0}) {
+    const Instant now = at(10'100);
+    after.remember(used[each].time, now - used[each].at, now);
+  }
+  EXPECT_EQ(after.used(), seconds(51));
+  EXPECT_EQ(after.used_at(at(13'609)), seconds(51));
+  EXPECT_EQ(after.used_at(at(13'610)), seconds(21));
+  EXPECT_EQ(after.used_at(at(13'670)), seconds(1));
+}
+
+TEST(SlidingHour, RemembersNothingThatIsOverAndNothingBeforeItsClock) {
+  SlidingHour hour;
+  hour.remember(seconds(5), SlidingHour::kHour, at(20));
+  hour.remember(-seconds(5), seconds(1), at(20));
+  EXPECT_EQ(hour.last_used(), std::nullopt);
+  hour.remember(seconds(5), std::chrono::minutes(30), at(20));
+  EXPECT_EQ(hour.used_at(at(3609)), seconds(5));
+  EXPECT_EQ(hour.used_at(at(3610)), Duration(0));
+  hour.remember(seconds(5), -seconds(5), at(40));
+  EXPECT_EQ(hour.used(), seconds(10));
+}
+
 TEST(SlidingHour, NeverCountsLessThanAnExactOneAndAtMostOneStepMore) {
   SeededRandom random(7);
   SlidingHour hour;

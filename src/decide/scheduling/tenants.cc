@@ -136,6 +136,14 @@ void Tenants::add_gpu_time(uint32_t slot, Duration time, Instant now) {
   note_hour(slot);
 }
 
+bool Tenants::remember_gpu_time(TenantId id, Duration time, Duration age, Instant now) {
+  const auto slot = find(id);
+  if (!slot || !accounts_[*slot].told) return false;
+  accounts_[*slot].hour.remember(time, age, now);
+  note_hour(*slot);
+  return true;
+}
+
 void Tenants::add_memory(uint32_t slot, bool at_work, TenantMemory memory) {
   TenantMemory& of_it = at_work ? accounts_[slot].at_work : accounts_[slot].idle;
   of_it.gpu += memory.gpu;

@@ -123,6 +123,8 @@ class Tenants {
   // Counts the runs of all flows again: after one has become another tenant's, or was read.
   void count_again(const Flows& flows);
   void add_gpu_time(uint32_t slot, Duration time, Instant now);
+  // Of a run about `age` ago, which a program before this one counted. False: it is not told of.
+  bool remember_gpu_time(TenantId id, Duration time, Duration age, Instant now);
   void add_memory(uint32_t slot, bool at_work, TenantMemory memory);
   void take_memory(uint32_t slot, bool at_work, TenantMemory memory);
 

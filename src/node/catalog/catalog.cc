@@ -113,6 +113,7 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.revisions, load_revisions(database));
     ASSIGN_OR_RETURN(snapshot.deployments, load_deployments(database));
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
+    ASSIGN_OR_RETURN(snapshot.gpu_times, load_gpu_times(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
     ASSIGN_OR_RETURN(snapshot.firings, load_firings(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
@@ -345,6 +346,17 @@ void Catalog::save_statistics(std::vector<FunctionStatistics> statistics, Done<v
   state_->writer->change(bytes, std::move(done),
                          [statistics = std::move(statistics)](Database& database) {
                            return catalog::save_statistics(database, statistics);
+                         });
+}
+
+void Catalog::save_gpu_times(std::vector<GpuTimeRecord> records, Done<void> done) {
+  size_t bytes = 0;
+  for (const GpuTimeRecord& each : records) {
+    bytes += sizeof(each) + each.used.size() * sizeof(GpuTimeRecord::Used);
+  }
+  state_->writer->change(bytes, std::move(done),
+                         [records = std::move(records)](Database& database) {
+                           return catalog::save_gpu_times(database, records);
                          });
 }
 

@@ -114,6 +114,8 @@ class Catalog {
 
   // Keeps statistics of functions, replacing older ones; those of removed functions are skipped.
   void save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done);
+  // Keeps what tenants used of GPUs, replacing what was before; that of removed tenants is skipped.
+  void save_gpu_times(std::vector<GpuTimeRecord> records, Done<void> done);
   // Keeps what was measured of a pipeline function, replacing what was before.
   void save_profile(PipelineProfileRecord record, Done<void> done);
   // Keeps the last firing of a schedule, replacing what was before; that of a removed function is

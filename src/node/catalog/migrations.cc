@@ -332,6 +332,14 @@ ALTER TABLE async_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
 ALTER TABLE async_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
 )sql";
 
+// What each tenant used of a GPU in the hour before: pairs of instant and time (tenant_table.cc).
+constexpr const char* kGpuTimes = R"sql(
+CREATE TABLE tenant_gpu_times (
+  tenant INTEGER PRIMARY KEY REFERENCES tenants (id) ON DELETE CASCADE,
+  used   BLOB    NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -373,7 +381,8 @@ const std::vector<std::string>& migrations() {
                                                  kNetworkAccess,
                                                  kCorsAndProvisioned,
                                                  kSeveralGpus,
-                                                 kFollowUps};
+                                                 kFollowUps,
+                                                 kGpuTimes};
   return steps;
 }
 

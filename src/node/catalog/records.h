@@ -138,6 +138,20 @@ struct AccessRecords {
   std::vector<SecretRecord> secrets;
 };
 
+// The GPU time that a tenant used in the hour before it was saved.
+struct GpuTimeRecord {
+  struct Used {
+    Duration at{};  // since the Unix epoch
+    Duration time{};
+
+    bool operator==(const Used&) const = default;
+  };
+  TenantId tenant;
+  std::vector<Used> used;  // the oldest first
+
+  bool operator==(const GpuTimeRecord&) const = default;
+};
+
 // What a worker reads when it starts.
 struct Snapshot {
   std::vector<FunctionSpec> functions;  // in order of id; versions as well
@@ -145,6 +159,7 @@ struct Snapshot {
   std::vector<FunctionSpec> revisions;  // of each function the last ones, in order
   std::vector<DeploymentRecord> deployments;
   std::vector<FunctionStatistics> statistics;
+  std::vector<GpuTimeRecord> gpu_times;
   std::vector<PipelineProfileRecord> profiles;
   std::vector<FiringRecord> firings;
   std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well

@@ -1,5 +1,9 @@
 #include "node/catalog/tenant_table.h"
 
+#include <utility>
+
+#include "core/base/state_archive.h"
+
 namespace lambent::catalog {
 namespace {
 
@@ -87,6 +91,13 @@ Result<bool> has_functions(Database& database, TenantId tenant) {
   return rows.next();
 }
 
+void archive_used(StateArchive& archive, std::vector<GpuTimeRecord::Used>& used) {
+  archive.list(used, [&](GpuTimeRecord::Used& each) {
+    archive.field(each.at);
+    archive.field(each.time);
+  });
+}
+
 }  // namespace
 
 Result<Tenant> put_tenant(Database& database, Tenant tenant) {
@@ -132,6 +143,39 @@ Result<std::vector<Tenant>> load_tenants(Database& database) {
     ASSIGN_OR_RETURN(const bool more, rows.next());
     if (!more) return tenants;
     tenants.push_back(tenant_of(rows));
+  }
+}
+
+Result<void> save_gpu_times(Database& database, std::vector<GpuTimeRecord> records) {
+  for (GpuTimeRecord& each : records) {
+    std::string used;
+    StateArchive archive(&used);
+    archive_used(archive, each.used);
+    ASSIGN_OR_RETURN(Statement put,
+                     database.prepare("INSERT OR REPLACE INTO tenant_gpu_times (tenant, used) "
+                                      "SELECT ?1, ?2 WHERE EXISTS "
+                                      "(SELECT 1 FROM tenants WHERE id = ?1)"));
+    put.bind(1, uint64_t{each.tenant.value}).bind_blob(2, used);
+    RETURN_IF_ERROR(put.run());
+  }
+  return {};
+}
+
+Result<std::vector<GpuTimeRecord>> load_gpu_times(Database& database) {
+  std::vector<GpuTimeRecord> records;
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT tenant, used FROM tenant_gpu_times ORDER BY tenant"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next());
+    if (!more) return records;
+    GpuTimeRecord record{.tenant = TenantId(static_cast<uint32_t>(rows.column_uint(0)))};
+    const std::string used = rows.column_text(1);
+    StateArchive archive(used);
+    archive_used(archive, record.used);
+    if (!archive.complete()) {
+      return Error{ErrorCode::kDataLoss, "the GPU time of a tenant in the database makes no sense"};
+    }
+    records.push_back(std::move(record));
   }
 }
 

@@ -15,6 +15,10 @@ Result<Tenant> put_tenant(Database& database, Tenant tenant);
 Result<void> remove_tenant(Database& database, TenantId tenant);
 Result<std::vector<Tenant>> load_tenants(Database& database);
 
+// Replaces what was saved of these tenants; those of removed tenants are skipped.
+Result<void> save_gpu_times(Database& database, std::vector<GpuTimeRecord> records);
+Result<std::vector<GpuTimeRecord>> load_gpu_times(Database& database);
+
 Result<void> put_token(Database& database, const TokenRecord& record);
 Result<void> remove_token(Database& database, const std::string& id);
 Result<std::vector<TokenRecord>> load_tokens(Database& database);

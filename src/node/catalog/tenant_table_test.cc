@@ -123,6 +123,21 @@ TEST_F(TenantTableTest, TokensGoWithTheirTenant) {
   EXPECT_EQ(put_token(*database_, token_of(tenant, "A")).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(TenantTableTest, GpuTimesAreReplacedAndGoWithTheirTenant) {
+  const Tenant vision = *put_tenant(*database_, named("vision"));
+  GpuTimeRecord record{
+      .tenant = vision.id,
+      .used = {{seconds(1'700'000'005), seconds(3)}, {seconds(1'700'000'015), milliseconds(1)}}};
+  ASSERT_TRUE(save_gpu_times(*database_, {record}).ok());
+  EXPECT_EQ(*load_gpu_times(*database_), std::vector{record});
+  record.used.erase(record.used.begin());
+  // Of one that is gone there is nothing to save, and the other's is saved all the same.
+  ASSERT_TRUE(save_gpu_times(*database_, {{TenantId(99), record.used}, record}).ok());
+  EXPECT_EQ(*load_gpu_times(*database_), std::vector{record});
+  ASSERT_TRUE(remove_tenant(*database_, vision.id).ok());
+  EXPECT_TRUE(load_gpu_times(*database_)->empty());
+}
+
 TEST_F(TenantTableTest, SecretsAreReplacedAndGoWithTheirTenant) {
   const TenantId tenant = put_tenant(*database_, named("a"))->id;
   SecretRecord secret = {tenant, "pw", std::string("a\0b", 3), seconds(1)};

@@ -10,8 +10,10 @@
 namespace lambent::sandbox {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class IsolationTest : public testing::Test {
  protected:
@@ -66,6 +68,17 @@ TEST_F(IsolationTest, BindsShowWhatThePlanSaysAndNoMore) {
   EXPECT_THAT(outcome.output, HasSubstr("/opt/layer/note: Read-only file system"));
   EXPECT_EQ(read_file(ledger, 100).value(), "entry\n");
   EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
+}
+
+TEST_F(IsolationTest, FilesOfSecretsLieInMemoryOfTheSandboxAndAreReadOnly) {
+  LaunchPlan plan = shell_plan(
+      "cd /run/secrets; cat key; wc -c < large; stat -f -c %T .; ls -l | tail -n +2 | cut -c1-10;"
+      "touch new; echo x > key; rm -f key; mount -o remount,rw . ; cat key");
+  plan.secret_files = {{"key", "treasure\n"}, {"large", std::string(300'000, 'x')}};
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_THAT(outcome.output, StartsWith("treasure\n300000\nramfs\n-r--r--r--\n-r--r--r--\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("'new': Read-only file system"));
+  EXPECT_THAT(outcome.output, EndsWith("treasure\n"));
 }
 
 // The tree of an image: this machine's shell with its libraries, and what a plan of it says.

@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 8;
+constexpr uint8_t kVersion = 9;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -68,6 +68,7 @@ void archive_plan(StateArchive& archive, LaunchPlan& plan) {
   archive.field(plan.code);
   archive_list(archive, plan.binds, kUnlimited,
                [&archive](Bind& bind) { archive_bind(archive, bind); });
+  archive_map(archive, plan.secret_files);
   archive_list(archive, plan.devices, kUnlimited,
                [&archive](DeviceNode& device) { archive_device(archive, device); });
   archive.field(plan.hostname);
@@ -173,6 +174,8 @@ void archive_body(StateArchive&, ZygoteRetirement&) {}
 void archive_body(StateArchive& archive, BoxRequest& request) { archive.field(request.number); }
 
 void archive_body(StateArchive& archive, BoxReply& reply) { archive.field(reply.number); }
+
+void archive_body(StateArchive& archive, LongMessage& message) { archive.field(message.size); }
 
 void archive_body(StateArchive& archive, ZygoteNews& news) {
   archive.field(news.key);

@@ -131,16 +131,24 @@ struct ZygoteNews {
   Duration elapsed{};  // of kReady: from its start
   bool operator==(const ZygoteNews&) const = default;
 };
+// Instead of a message that is too long for a packet. The first descriptor that comes with it holds
+// its bytes; the others are the message's own.
+struct LongMessage {
+  uint64_t size = 0;
+  bool operator==(const LongMessage&) const = default;
+};
 
-using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
-                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply,
-                             ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
-                             ZygoteNews, TerminateRequest, NetworkReady, ProgramReady, ForkFailed>;
+using Message =
+    std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
+                 ExitedReply, UsageReply, SocketsRequest, SocketsReply, ZygoteRequest, ZygoteReady,
+                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews, TerminateRequest, NetworkReady,
+                 ProgramReady, ForkFailed, LongMessage>;
 
 // Two programs understand each other if this is the same in both.
 unsigned message_version();
 
-// At most limits::kLauncherMessage bytes for every plan that validate() accepts.
+// At most limits::kLauncherMessage bytes for every plan that validate() accepts, without the files
+// of secrets; these are limits::kSandboxSecretFiles at most.
 std::string encode(Message message);
 
 // INVALID_ARGUMENT if the bytes are not exactly one message.

@@ -1,8 +1,12 @@
 #include "node/sandbox/message.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/base/random.h"
+#include "core/base/testing/testing.h"
 #include "node/sandbox/channel.h"
 
 namespace lambent::sandbox {
@@ -16,6 +20,7 @@ LaunchPlan full_plan() {
   plan.code = "/srv/code";
   plan.binds = {{"/srv/layer", "/opt", false}, {"/srv/node", "/run/node", true}};
   plan.devices = {{"/dev/nvidia0", "/dev/nvidia0"}, {"/srv/nvidiactl", "/dev/nvidiactl"}};
+  plan.secret_files = {{"key", std::string("k\0y", 3)}, {"none", ""}};
   plan.processors = {0, 3, 8191};
   plan.limits.cpus = 0.25;
   plan.limits.memory = Bytes::mib(300);
@@ -62,7 +67,8 @@ std::vector<Message> one_of_each() {
           TerminateRequest{SandboxId(9)},
           ProgramReady{SandboxId(10)},
           NetworkReady{},
-          ForkFailed{Error{ErrorCode::kDeadlineExceeded, "it hangs"}}};
+          ForkFailed{Error{ErrorCode::kDeadlineExceeded, "it hangs"}},
+          LongMessage{5}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {
@@ -135,6 +141,42 @@ TEST(MessageTest, ThePlanOfTheGreatestSizeFitsIntoOneMessage) {
   auto got = ends->second.receive();
   ASSERT_TRUE(got.ok());
   EXPECT_EQ((*got)->message, Message(LaunchRequest{plan}));
+}
+
+TEST(ChannelTest, FilesOfSecretsTravelBesideAPacketWithTheDescriptorsOfTheirMessage) {
+  auto ends = Channel::make_pair();
+  ASSERT_TRUE(ends.ok());
+  LaunchPlan plan = full_plan();
+  plan.image.reset();
+  plan.secret_files = {{"large", std::string(5 << 20, 's')}, {"small", "x"}};
+  ASSERT_TRUE(validate(plan).ok());
+  ASSERT_TRUE(ends->first.send(LaunchRequest{plan}, {0, 1}).ok());
+  ASSERT_TRUE(ends->first.send(KillRequest{SandboxId(1)}).ok());
+  auto got = ends->second.receive();
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ((*got)->message, Message(LaunchRequest{plan}));
+  EXPECT_EQ((*got)->fds.size(), 2U);
+  got = ends->second.receive();
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ((*got)->message, Message(KillRequest{SandboxId(1)}));
+}
+
+TEST(ChannelTest, ALongMessageWithoutItsBytesIsRefused) {
+  auto ends = Channel::make_pair();
+  ASSERT_TRUE(ends.ok());
+  TemporaryFolder folder;
+  const std::string path = folder / "short";
+  std::ofstream(path) << "four";
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto refused = [&](uint64_t size, const std::vector<int>& fds) {
+    if (!ends->first.send(LongMessage{size}, fds).ok()) return false;
+    const auto got = ends->second.receive();
+    return !got.ok() && got.error().code == ErrorCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(4, {}));
+  EXPECT_TRUE(refused(5, {file.get()}));
+  EXPECT_TRUE(refused(4, {file.get()}));
+  EXPECT_TRUE(refused(uint64_t{1} << 60, {file.get()}));
 }
 
 TEST(ChannelTest, DescriptorsTravelAlongAndAFullChannelSaysSo) {

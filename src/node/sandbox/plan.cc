@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/domain/secret.h"
+#include "node/sandbox/start_limits.h"
 #include "node/sandbox/zygote_limits.h"
 
 namespace lambent::sandbox {
@@ -95,6 +97,29 @@ Result<void> check_binds(const LaunchPlan& plan) {
   return {};
 }
 
+Result<void> check_secret_files(const LaunchPlan& plan) {
+  size_t size = 0;
+  for (const auto& [name, content] : plan.secret_files) {
+    if (auto valid = validate_secret_name(name); !valid.ok()) {
+      return invalid("secret_files", "has a bad name: " + valid.error().message);
+    }
+    size += name.size() + content.size();
+  }
+  if (size > limits::kSandboxSecretFiles.count) {
+    return invalid("secret_files",
+                   "are together larger than " + to_string(limits::kSandboxSecretFiles));
+  }
+  if (plan.secret_files.empty()) return {};
+  for (const Bind& bind : plan.binds) {
+    if (lies_within(bind.sandbox_path, kSecretFolder) ||
+        lies_within(kSecretFolder, bind.sandbox_path)) {
+      return invalid("a bind's sandbox path",
+                     "collides with the files of secrets: '" + bind.sandbox_path + "'");
+    }
+  }
+  return {};
+}
+
 Result<void> check_devices(const LaunchPlan& plan) {
   if (plan.devices.size() > limits::kSandboxBinds) {
     return invalid("devices",
@@ -151,7 +176,8 @@ Result<void> check_processors(const LaunchPlan& plan) {
   return {};
 }
 
-// A plan travels as one message: its texts, with room for their lengths, must fit.
+// A plan travels as one message: its texts, with room for their lengths, must fit. For files of
+// secrets there is more room (Channel).
 Result<void> check_size(const LaunchPlan& plan) {
   constexpr size_t kPerText = 8;
   size_t size = plan.code.size() + plan.working_directory.size();
@@ -221,6 +247,7 @@ Result<void> validate(const LaunchPlan& plan) {
   RETURN_IF_ERROR(check_path("working_directory", plan.working_directory));
   if (!plan.code.empty()) RETURN_IF_ERROR(check_path("code", plan.code));
   RETURN_IF_ERROR(check_binds(plan));
+  RETURN_IF_ERROR(check_secret_files(plan));
   RETURN_IF_ERROR(check_devices(plan));
   RETURN_IF_ERROR(check_processors(plan));
   RETURN_IF_ERROR(check_hostname(plan.hostname));

@@ -103,6 +103,9 @@ struct LaunchPlan {
   // places: outside /var/task, /tmp, /dev, /proc, /sys and the system's own folders, and not inside
   // one another. A sandbox path may be given to a file or a folder; both ends have the same kind.
   std::vector<Bind> binds;
+  // Names and contents of files in kSecretFolder, which is there if there are any: read-only, and
+  // in memory of the sandbox that is never swapped. No other path of the plan may lie there.
+  std::map<std::string, std::string> secret_files;
   // Character devices, each at a place of its own: /dev/nvidia0, say.
   std::vector<DeviceNode> devices;
   std::string hostname = "sandbox";

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/sandbox/start_limits.h"
+
 namespace lambent::sandbox {
 namespace {
 
@@ -50,6 +52,26 @@ TEST(PlanTest, PathsThatAreNotPlainAreRefused) {
   plan = good_plan();
   plan.code = "/" + std::string(limits::kSandboxPathLength, 'x');
   expect_refused(plan, "longer than");
+}
+
+TEST(PlanTest, FilesOfSecretsHavePlainNamesAPlaceOfTheirOwnAndABound) {
+  LaunchPlan plan = good_plan();
+  plan.secret_files = {{"key", "value"}, {"tls.crt", std::string(64 << 10, 'x')}};
+  EXPECT_TRUE(validate(plan).ok());
+  for (const char* name : {"", "a/b", "..", ".hidden"}) {
+    LaunchPlan bad = plan;
+    bad.secret_files[name] = "value";
+    expect_refused(bad, "secret_files");
+  }
+  for (const char* place : {"/run", "/run/secrets", "/run/secrets/key"}) {
+    LaunchPlan bad = plan;
+    bad.binds[1].sandbox_path = place;
+    expect_refused(bad, "collides with the files of secrets");
+    bad.secret_files.clear();
+    EXPECT_TRUE(validate(bad).ok()) << place;
+  }
+  plan.secret_files["large"].resize(limits::kSandboxSecretFiles.count, 'x');
+  expect_refused(plan, "are together larger than 16 MiB");
 }
 
 TEST(PlanTest, AnImageHasAnAbsolutePathAndNoZygote) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "core/domain/secret.h"
 #include "node/network/inner_network.h"
 #include "node/sandbox/syscalls.h"
 
@@ -212,6 +213,20 @@ Result<void> attach(const OwnedFd& source, const std::string& inside, uint64_t a
   return set_attributes(inside, attributes, true);
 }
 
+// In a file system whose pages are never swapped, so that they reach no disk, and which ends with
+// the sandbox's mounts, however that ends.
+Result<void> show_secrets(const std::map<std::string, std::string>& files) {
+  if (files.empty()) return {};
+  RETURN_IF_ERROR(make_folders("", kSecretFolder));
+  if (mount("ramfs", kSecretFolder, "ramfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755") != 0) {
+    return failed("mount memory for files with secrets");
+  }
+  for (const auto& [name, content] : files) {
+    RETURN_IF_ERROR(make_file(std::string(kSecretFolder) + "/" + name, content, 0444));
+  }
+  return set_attributes(kSecretFolder, MOUNT_ATTR_RDONLY, false);
+}
+
 // As far as the image allows it: its /etc may be no folder. In the place of a link, whose target
 // may be missing, comes a file.
 void name_this_host(const std::string& hostname) {
@@ -336,6 +351,7 @@ Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sour
     RETURN_IF_ERROR(
         attach(*next++, bind.sandbox_path, kHarmless | (bind.writable ? 0 : MOUNT_ATTR_RDONLY)));
   }
+  RETURN_IF_ERROR(show_secrets(plan.secret_files));
   for (const DeviceNode& device : plan.devices) {
     RETURN_IF_ERROR(attach(*next++, device.sandbox_path, MOUNT_ATTR_NOSUID));
   }

@@ -59,7 +59,6 @@ struct HostedSandbox {
   std::string memory_path;
   std::string link_path;
   OwnedFd link_listener;                  // there; invalid: its processes take no turns
-  std::string secret_folder;              // of the files that it is shown; empty: none
   std::string runtime_path;               // of one that shares a GPU runtime
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   bool memory_is_away = false;            // out, or on its way in either direction

@@ -24,14 +24,15 @@ void name_connections(const FunctionSpec& spec, const AdoptionUses& uses, Sandbo
 std::optional<std::string> digest_for(const FunctionSpec& spec, const AdoptionUses& uses,
                                       const std::vector<DeviceId>& devices = {}) {
   FunctionSpec resolved = spec;
+  SandboxRequest request{SandboxId(), DeviceId(), uses.code.folder(spec), ""};
   if (uses.secrets != nullptr) {
     auto variables = resolve_secrets(spec.environment, [&](const std::string& name) {
       return uses.secrets->find_secret(spec.name.tenant, name);
     });
-    if (!variables.ok() || !variables->files.empty()) return std::nullopt;
+    if (!variables.ok()) return std::nullopt;
     resolved.environment = std::move(variables->variables);
+    request.secret_files = std::move(variables->files);
   }
-  SandboxRequest request{SandboxId(), DeviceId(), uses.code.folder(spec), ""};
   if (!devices.empty()) {
     request.device = devices.front();
     request.beside.assign(devices.begin() + 1, devices.end());

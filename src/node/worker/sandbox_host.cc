@@ -66,21 +66,6 @@ std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
 // Leases come in pieces, and what they hold in blocks that may be half empty: more than the limit.
 constexpr Bytes kLeaseSlack = Bytes::mib(64);
 
-// The function runs as another user than the worker, so that files are open to all who get to the
-// folder.
-Result<void> write_secrets(const std::string& folder, const Variables& files) {
-  std::error_code error;
-  std::filesystem::create_directory(folder, error);
-  if (error) return Error{ErrorCode::kUnavailable, "create " + folder + ": " + error.message()};
-  std::filesystem::permissions(folder, std::filesystem::perms(0755), error);
-  for (const auto& [name, value] : files) {
-    const std::string path = folder + "/" + name;
-    RETURN_IF_ERROR(write_file_atomically(path, value, false));
-    if (chmod(path.c_str(), 0444) != 0) return error_from_errno("chmod " + path, errno);
-  }
-  return {};
-}
-
 // The function runs as another user than the worker.
 Result<ledger::LedgerReader> create_open_ledger(const std::string& path, Bytes limit) {
   auto ledger = ledger::create_ledger(path, limit, 0666);
@@ -119,15 +104,13 @@ void print_of(const HostedSandbox& sandbox, LogTail& tail, std::string_view text
   sandbox.observer.on_output(sandbox.spec.id, text);
 }
 
-// Not what shares a GPU's runtime, as its device memory is in an executor, which ends. Not what is
-// shown files with secrets, nor a stage process: the files and the channel end with the program
-// that made them.
+// Not what shares a GPU's runtime, as its device memory is in an executor, which ends. Not a stage
+// process: its channel ends with the program that made it.
 bool can_stay(const HostedSandbox& sandbox, const SandboxRequest& request) {
   const FunctionSpec& spec = sandbox.spec;
   const bool shares = spec.gpu.memory > Bytes(0) && spec.gpu.runtime == GpuRuntime::kShared;
   const bool has_kind = spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
-  return has_kind && !shares && sandbox.secret_folder.empty() && request.extras.binds.empty() &&
-         request.extras.environment.empty();
+  return has_kind && !shares && request.extras.binds.empty() && request.extras.environment.empty();
 }
 
 // Dispatch counts the time-out of a run from the same moment on.
@@ -154,10 +137,6 @@ SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std:
   std::error_code ignored;
   std::filesystem::remove_all(run_folder_, ignored);
   std::filesystem::create_directories(run_folder_, ignored);
-  // Who else is on this host gets no further than this.
-  const std::string secrets = run_folder_ + "/secrets";
-  std::filesystem::create_directory(secrets, ignored);
-  std::filesystem::permissions(secrets, std::filesystem::perms::owner_all, ignored);
 }
 
 SandboxHost::~SandboxHost() {
@@ -190,7 +169,7 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
     // The caller is in the middle of handling an event: its answer comes in the next turn.
     loop_.call_after(Duration(0), [this, id, error, type] { finish(id, error, type, Bytes(0)); });
   };
-  const auto found = resolve_environment(sandbox, resolved, request);
+  const auto found = resolve_environment(resolved, request);
   if (!found.ok()) return refuse(found.error(), "Runtime.MissingSecret");
   if (spec.gpu.memory > Bytes(0)) {
     const auto connected = connect_memory(sandbox, request);
@@ -211,19 +190,14 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
 }
 
-Result<void> SandboxHost::resolve_environment(Sandbox& sandbox, FunctionSpec& spec,
-                                              SandboxRequest& request) {
+Result<void> SandboxHost::resolve_environment(FunctionSpec& spec, SandboxRequest& request) {
   if (uses_.secrets == nullptr) return {};
   ASSIGN_OR_RETURN(ResolvedEnvironment resolved,
                    resolve_secrets(spec.environment, [&](const std::string& name) {
                      return uses_.secrets->find_secret(spec.name.tenant, name);
                    }));
   spec.environment = std::move(resolved.variables);
-  if (resolved.files.empty()) return {};
-  const std::string folder = run_folder_ + "/secrets/" + std::to_string(sandbox.id.value);
-  sandbox.secret_folder = folder;
-  RETURN_IF_ERROR(write_secrets(folder, resolved.files));
-  request.extras.binds.push_back({folder, kSecretFolder});
+  request.secret_files = std::move(resolved.files);
   return {};
 }
 
@@ -647,10 +621,6 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   sandboxes_.erase(found);
   loop_.cancel(sandbox->grace);
   if (sandbox->refusals) sandbox->refusals->read_more();
-  if (!sandbox->secret_folder.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(sandbox->secret_folder, ignored);
-  }
   for (const std::string* path : {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path,
                                   &sandbox->runtime_path}) {
     if (!path->empty()) unlink(path->c_str());

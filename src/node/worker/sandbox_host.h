@@ -117,7 +117,7 @@ class SandboxHost final : public Backend {
   bool adopt(Sandbox& sandbox);
   Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);
   // The environment that the sandbox is started with, its secrets in place.
-  Result<void> resolve_environment(Sandbox& sandbox, FunctionSpec& spec, SandboxRequest& request);
+  Result<void> resolve_environment(FunctionSpec& spec, SandboxRequest& request);
   std::function<void(MemoryMove)> on_moved_of(Sandbox& sandbox);
   Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
   void read_ledger(Sandbox& sandbox);

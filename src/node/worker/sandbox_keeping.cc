@@ -16,8 +16,7 @@ std::string why_not(const HostedSandbox& sandbox) {
   if (sandbox.spec.gpu.memory > Bytes(0) && sandbox.spec.gpu.runtime == GpuRuntime::kShared) {
     return "it shares a GPU's runtime, which ends";
   }
-  return sandbox.secret_folder.empty() ? "it is a part of something that ends"
-                                       : "it is shown files with secrets";
+  return "it is a part of something that ends";
 }
 
 bool may_stay(const HostedSandbox& sandbox) {

@@ -428,6 +428,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
     add_gpu(setting, spec, request, plan);
   }
   if (uses_gpu(spec)) add_emulated_runtime(setting, plan);
+  plan.secret_files = request.secret_files;
   const StageProcessExtras& extras = request.extras;
   plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
   for (const auto& [name, value] : extras.environment) plan.environment[name] = value;

@@ -104,6 +104,7 @@ struct SandboxRequest {
   // Where its mounts lie on the host, in their order.
   std::vector<std::string> mount_folders = {};
   StageProcessExtras extras = {};
+  std::map<std::string, std::string> secret_files = {};
   // The other devices of one that takes several, and a ledger for each.
   std::vector<DeviceId> beside = {};
   std::vector<std::string> ledgers_beside = {};

@@ -128,6 +128,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                    aliases_, drain_, intake_, completions_, cancellation_},
                   options_.follow_ups),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
+      hours_(uses_.loop, uses_.log, uses_.catalog, *dispatcher_),
       schedules_(schedule_uses({uses_.loop, uses_.log, drain_}, uses_.catalog, *this)),
       care_(options_.utilisation_average),
       keeper_(functions_, *dispatcher_, care_, executors_),
@@ -299,6 +300,7 @@ Result<void> Worker::recover() {
   RETURN_IF_ERROR(code_.create());
   ASSIGN_OR_RETURN(catalog::Snapshot snapshot, uses_.catalog.load_all());
   statistics_.restore(snapshot.statistics);
+  hours_.restore(snapshot.gpu_times, driver_);
   health_.restore(snapshot.devices);
   RETURN_IF_ERROR(deployments_.recover(std::move(snapshot)));
   keep_logs();

@@ -32,6 +32,7 @@
 #include "node/worker/log_files.h"
 #include "node/worker/mount_waits.h"
 #include "node/worker/sandbox_host.h"
+#include "node/worker/tenant_hours.h"
 #include "node/worker/worker_activity.h"
 #include "node/worker/worker_status.h"
 
@@ -216,6 +217,7 @@ class Worker final : public InvocationService {
   Cancellation cancellation_;
   FollowUps follow_ups_;
   LearntStatistics statistics_;
+  TenantHours hours_;
   ScheduledInvocations schedules_;
   DeviceCare care_;
   ExecutorKeeper keeper_;

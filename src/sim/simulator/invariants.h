@@ -51,7 +51,8 @@ class Invariants {
   void see(const dispatch::InvocationSubmitted& event);
   template <typename Quiet>
   requires std::is_same_v<Quiet, dispatch::InvocationCancelled> ||
-      std::is_same_v<Quiet, dispatch::SandboxCrowdedOut>
+      std::is_same_v<Quiet, dispatch::SandboxCrowdedOut> ||
+      std::is_same_v<Quiet, dispatch::GpuTimeUsed>
   void see(const Quiet&) {}
   void see(const dispatch::SandboxReady& event);
   void see(const dispatch::SandboxExited& event);
