@@ -20,7 +20,7 @@ import tomllib
 
 import shell_commands
 from markdown import Block, Heading, Inline, file_named_for, pieces_of
-from reader import Reader
+from reader import WHOLE, Reader
 from shell_session import ShellSession
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -28,7 +28,6 @@ INSIDE = "LAMBENT_DOCS_NAMESPACES"  # in the environment of a page's process: wh
 PREPARED = "LAMBENT_DOCS_PREPARED"
 SKIPPED = 77
 SLOW_SECONDS = 3  # which commands are named with what they took
-WHOLE = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))  # nothing in its short form
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.\d+)?")
 ENDINGS = {"toml": ".toml", "python": ".py", "json": ".json", "cuda": (".cu",), "c": ".c", "csv": ".csv"}
 

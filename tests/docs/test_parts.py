@@ -87,7 +87,7 @@ class CommandsTest(unittest.TestCase):
 class PlayTest(unittest.TestCase):
     """Pages that are made here, played as the real ones are."""
 
-    def play(self, page, table=""):
+    def play(self, page, table="", **variables):
         probe = subprocess.run(["unshare", "-Urnmpf", "--mount-proc", "true"], capture_output=True)
         if probe.returncode != 0:
             self.skipTest("this machine gives no namespaces")
@@ -98,7 +98,7 @@ class PlayTest(unittest.TestCase):
                     "play.Reader = lambda page: reader.Reader(page, play.REPOSITORY / 'readers.toml');"
                     "sys.exit(play.report([play.play_page('page.md')]))")
             done = subprocess.run(["unshare", "-Urnmpf", "--mount-proc", "--kill-child", sys.executable, "-B", "-c", code, folder],
-                                  capture_output=True, text=True, timeout=120, cwd=pathlib.Path(play.__file__).parent, env=os.environ)
+                                  capture_output=True, text=True, timeout=120, cwd=pathlib.Path(play.__file__).parent, env={**os.environ, **variables})
         return done.returncode, done.stdout + done.stderr
 
     def test_a_page_that_works_is_played_to_its_end(self):
@@ -130,6 +130,13 @@ class PlayTest(unittest.TestCase):
         status, said = self.play("a\n\n    echo a > /no/such/folder/b\n", '[[not_run]]\ncommand = "echo a"\nreason = "why not"\n')
         self.assertEqual(status, 0, said)
         self.assertIn("0 commands run, 1 not", said)
+
+    def test_a_command_that_needs_much_is_run_in_the_whole_tests_only(self):
+        page, table = "a\n\n    $ echo a\n    b\n", '[[not_run]]\ncommand = "echo a"\nreason = "why not"\nwhole = true\n'
+        self.assertEqual(self.play(page, table, LAMBENT_WHOLE_TESTS="")[0], 0)
+        status, said = self.play(page, table, LAMBENT_WHOLE_TESTS="1")
+        self.assertEqual(status, 1, said)
+        self.assertIn("did not print a line like", said)
 
     def test_what_is_left_running_is_told(self):
         status, said = self.play("a\n\n```sh\nsetsid -f python3 -c 'import signal; signal.pause()'\n```\n")

@@ -138,7 +138,7 @@ class PythonPackagesTest(unittest.TestCase):
         self.assertIn("nonexistent", self.refused("none", ["nonexistent"]))
         self.assertIn("pear", self.refused("clash", ["apple", "clash"]))
         self.assertIn("pear", self.refused("unsatisfied", ["pear>=9"]))
-        self.refused("source", ["sourceonly"])
+        self.assertIn("--python-wheels FOLDER", self.refused("source", ["sourceonly"]))
         self.refused("broken", ["broken"])
         with self.assertRaises(HttpError) as caught:
             self.worker.request("GET", "/2015-03-31/functions/none")

@@ -72,7 +72,10 @@ Error build_failure(std::string_view output) {
   if (reason.empty()) reason = "uv ended without a reason";
   const ErrorCode code = code_of(said);
   if (code == ErrorCode::kInvalidArgument && has(said, "no usable wheels")) {
-    reason += " (packages are installed only from wheels: no code of theirs runs at deploy)";
+    reason +=
+        " (packages are installed only from wheels, because no code of theirs runs at deploy; the "
+        "way out is to build the wheel once, by 'pip wheel NAME -w FOLDER', and start the worker "
+        "with --python-wheels FOLDER)";
   }
   return Error{code, "python packages: " + reason};
 }

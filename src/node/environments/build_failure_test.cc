@@ -18,6 +18,16 @@ TEST(BuildFailureTest, WhatCannotBeResolvedIsTheDeploymentsMistake) {
             "nonexistent-zzz, we can conclude that your requirements are unsatisfiable.");
 }
 
+TEST(BuildFailureTest, APackageWithoutWheelsIsToldWithTheWayOut) {
+  const Error error = build_failure(
+      "error: No solution found when resolving dependencies\n  cause: Because all versions of "
+      "llama-cpp-python have no usable wheels and you require llama-cpp-python, we can conclude "
+      "that your requirements are unsatisfiable.\n");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(error.message.find("pip wheel NAME -w FOLDER"), std::string::npos);
+  EXPECT_NE(error.message.find("--python-wheels FOLDER"), std::string::npos);
+}
+
 TEST(BuildFailureTest, AnIndexThatDoesNotAnswerMayAnswerLater) {
   EXPECT_EQ(build_failure("error: Failed to fetch: `https://x/`\n  cause: dns error").code,
             ErrorCode::kUnavailable);

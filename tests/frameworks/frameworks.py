@@ -1,0 +1,65 @@
+"""What the tests of this folder share: a worker that installs packages from the wheels of tools/framework_wheels.py, without a network."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from harness import PREFIX, Worker
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WHEELS = pathlib.Path(os.environ.get("LAMBENT_FRAMEWORK_WHEELS", ROOT / "build/framework-wheels"))
+UV = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
+INSTALL_SECONDS = 900
+
+
+def fill_wheels():
+    if "LAMBENT_WHOLE_TESTS" in os.environ:
+        subprocess.run([sys.executable, ROOT / "tools/framework_wheels.py", WHEELS], check=True, stdout=subprocess.DEVNULL)
+    if not (WHEELS / "installed.txt").exists():
+        raise unittest.SkipTest(f"no wheels in {WHEELS}: tools/framework_wheels.py {WHEELS} fetches them, 3 GB")
+
+
+class FrameworkTest(unittest.TestCase):
+    """A test case with one worker and a folder for all of its tests."""
+
+    flags = ()
+    gpu = "none"
+
+    @classmethod
+    def setUpClass(cls):
+        fill_wheels()
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-frameworks-"))
+        cls.worker = Worker("--uv", UV, "--python-wheels", str(WHEELS), "--python-offline", *cls.flags, gpu=cls.gpu, folder=cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.worker.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def lambent(self, *words):
+        done = subprocess.run([PREFIX / "bin/lambent", *words], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS,
+                              env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def copy_of(self, example):
+        folder = self.folder / example
+        if not folder.exists():
+            shutil.copytree(PREFIX / "examples" / example, folder)
+        return folder
+
+    def write(self, name, code, manifest):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "app.py").write_text(code)
+        (folder / "lambent.toml").write_text(manifest)
+        return folder
+
+    def answer(self, name, event):
+        reply = self.worker.invoke(name, event, timeout=300)
+        self.assertNotIn("x-amz-function-error", reply.headers, reply.body[-2000:])
+        return json.loads(reply.body)
