@@ -10,6 +10,7 @@
 #include "edge/cli/text_table.h"
 #include "node/journal_store/segment_files.h"
 #include "sim/simulator/gpu_counts.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::bin {
 namespace {

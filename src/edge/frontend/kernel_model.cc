@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/domain/limits.h"
 #include "core/domain/version.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/offload.h"
 #include "edge/frontend/trace_context.h"
 #include "edge/inference/batch.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {

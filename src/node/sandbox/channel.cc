@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/base/packet.h"
+#include "node/sandbox/limits.h"
 
 namespace lambent::sandbox {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/domain/limits.h"
+#include "node/sandbox/limits.h"
 #include "node/sandbox/zygote_limits.h"
 
 namespace lambent::sandbox {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/domain/model_function.h"
+#include "node/http_relay/limits.h"
 
 namespace lambent::worker {
 void HttpRelays::relay(http::RelayCall call) {
