@@ -69,7 +69,7 @@ def measure(policy, package, clients, seconds, folder):
         for name in names:
             run(PROGRAMS / "lambent", "deploy", package, "--name", name, "--endpoint", worker.endpoint)
         found = json.loads(run(PROGRAMS / "lambent", "load", *names, "--clients", clients, "--outstanding", 2, "--online", "--seconds", seconds,
-                               "--warm-up", max(1.0, seconds / 4), "--payload", payload, "--content-type", "application/octet-stream",
+                               "--warm-up", max(1.0, seconds / 4), "--file", payload, "--content-type", "application/octet-stream",
                                "--json", "--endpoint", worker.endpoint, timeout=600))
     for one in found:
         del one["cdf"]

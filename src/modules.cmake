@@ -77,7 +77,7 @@ module(model_files      DEPENDS base domain OWN_BUILD)
 module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive model_files LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 module(inference        DEPENDS base domain loop http batching LINKS ${LAMBENT_ZLIB})
-module(grpc_inference   DEPENDS base domain http OWN_BUILD)
+module(grpc_inference   DEPENDS base domain http TEST_USES loop OWN_BUILD)
 
 # These decide, simulate and record, event after event. In position-independent code g++ inlines no function that another
 # library might replace, which ours are not, and at -O2 few others.

@@ -4,11 +4,8 @@
 Every source under src/ that includes core/base/mutex.h or plain_mutex.h, itself or by another header, is compiled with
 -Wthread-safety as an error. A std::mutex or pthread_mutex_t that is declared elsewhere has to stand in tools/lock_allowance.txt,
 whose numbers may only fall.
-
-Usage: check_locks.py [--declared | --update] [BUILD]
-  --declared: without clang; --update: lowers the list's numbers; BUILD: a build folder, for its definitions and generated headers;
-  build/release if none is named
 """
+import argparse
 import concurrent.futures
 import json
 import os
@@ -22,9 +19,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", "-Isrc", "-I.", "-Ikernels/include"]
 DECLARED = re.compile(r"^\s*(?:static |mutable )*(?:std::(?:recursive_|shared_|timed_)*mutex|pthread_mutex_t)\s+\w+\s*[;={]", re.MULTILINE)
 WRAPPERS = ("src/core/base/mutex.h", "src/core/base/plain_mutex.h")
-# clang 14 with the library of g++ 12 takes the comparison of a type in itself for an error. Sources that reach the header have
-# no proof; they see a mutex only by way of the worker's.
-CLANG_CANNOT = "src/decide/workflow/graph.h:"
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -81,23 +75,31 @@ def commands(build):
 def check(source, defined=()):
     """What clang says of the source's locks; all that it says if it fails for another reason."""
     run = subprocess.run(["clang++", *FLAGS, *defined, str(source)], cwd=ROOT, capture_output=True, text=True)
-    if run.returncode == 0 or (CLANG_CANNOT in run.stderr and "thread-safety" not in run.stderr):
-        return ""
-    return run.stderr
+    return "" if run.returncode == 0 else run.stderr
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--declared", action="store_true", help="only what is declared, without clang")
+    only.add_argument("--update", action="store_true", help="lower the list's numbers first")
+    parser.add_argument("build", nargs="?", type=pathlib.Path, default=ROOT / "build/release", metavar="BUILD",
+                        help="a build folder, for its definitions and generated headers (default: build/release)")
+    return parser.parse_args()
 
 
 def main():
+    given = options()
     allowance = ROOT / "tools/lock_allowance.txt"
     found = declared(ROOT)
-    if "--update" in sys.argv:
+    if given.update:
         old = read_allowance(allowance) if allowance.exists() else found
         lines = (f"{folder} {min(count, old[folder])}\n" for folder, count in sorted(found.items()) if folder in old)
         allowance.write_text("# Mutexes that no compiler looks at yet, by module. Numbers may only fall.\n" + "".join(lines))
     problems = list(offences(found, read_allowance(allowance)))
     proven = []
-    if "--declared" not in sys.argv:
-        build = next((pathlib.Path(argument).resolve() for argument in sys.argv[1:] if argument[0] != "-"), ROOT / "build/release")
-        defined = commands(build)
+    if not given.declared:
+        defined = commands(given.build.resolve())
         proven = list(sources(ROOT))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             problems += filter(None, pool.map(check, proven, (defined.get(str(source), ()) for source in proven)))

@@ -2,6 +2,8 @@
 """The check of locks must be able to fail: it is run on small trees with one fault each."""
 import pathlib
 import shutil
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -80,6 +82,12 @@ class LocksTest(unittest.TestCase):
         self.write("src/f/other/use_test.cc", '#include "f/other/use.h"\n')
         self.write("src/f/other/none.cc", '#include <vector>\n')
         self.assertEqual([str(each) for each in subject.sources(self.root)], ["src/f/other/use.cc"])
+
+    def test_help_does_not_begin_the_pass(self):
+        done = subprocess.run([sys.executable, "-B", subject.__file__, "--help"], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("usage:", done.stdout)
+        self.assertNotIn("sources hold their locks", done.stdout)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
-#include <iostream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -38,20 +37,6 @@ inline CLI::Validator whole_number() {
       [](std::string& text) -> std::string {
         const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
         return digits && !text.empty() ? "" : "Value " + text + " is no whole number";
-      },
-      "");
-}
-
-// A value that had another name in the version before, which is still taken, with a warning. Added
-// after the check of the values: CLI11 runs the transformation that was added last first.
-inline CLI::Validator former_word(std::string flag, std::string former, std::string present) {
-  return CLI::Validator(
-      [=](std::string& text) -> std::string {
-        if (text != former) return "";
-        std::cerr << "warning: " << flag << " " << former << " is called " << present
-                  << " now; the next version does not know the old name\n";
-        text = present;
-        return "";
       },
       "");
 }

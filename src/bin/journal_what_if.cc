@@ -12,6 +12,7 @@
 #include "core/base/spelling.h"
 #include "node/journal_store/segment_files.h"
 #include "sim/simulator/gpu_counts.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::bin {
 namespace {

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 
+#include "bin/former_names.h"
 #include "bin/installation.h"
 #include "bin/shown_names.h"
 #include "bin/slices_advise.h"
@@ -191,7 +192,10 @@ int main(int argc, char** argv) {
     return sub;
   };
   add("ls", "devices and their slices", list);
-  add("list", "", list)->group("");  // what it was called
+  add("list", "", [](const Options& given, cli::Console& shown) {
+    bin::warn_of_former_name("list", "ls");
+    return list(given, shown);
+  })->group("");
   CLI::App* sub = add("plan", "the layouts that a device can have, or the way to one", plan);
   sub->add_option("SLICES", options.wanted, "such as 4g.40gb,3*1g.10gb; 'none' for none");
   auto* gpu = sub->add_option("--gpu", options.gpu, "the device (default 0)");
@@ -218,7 +222,8 @@ int main(int argc, char** argv) {
   sub->remove_option(sub->get_option("--only"));  // --pipeline says which functions count
   sub->add_option("--family", advise.family, "family of the devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
-  sub->add_option("--limit,--shown", advise.shown, "layouts that are shown")->capture_default_str();
+  sub->add_option("--limit", advise.shown, "layouts that are shown")->capture_default_str();
+  bin::add_former_option(*sub, "--shown", "--limit", advise.shown);
   sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
       ->capture_default_str();
   sub->add_option("--policy", advise.policy, "policy of the slices")

@@ -6,13 +6,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <set>
 #include <thread>
 
+#include "bin/cell_work.h"
 #include "bin/flag_checks.h"
 #include "bin/shown_names.h"
 #include "bin/simulate_run.h"
@@ -20,7 +20,6 @@
 #include "bin/sweep_plan.h"
 #include "bin/usage.h"
 #include "core/base/fd.h"
-#include "core/base/mutex.h"
 #include "decide/scheduling/make_policy.h"
 #include "edge/cli/console.h"
 #include "edge/cli/text_table.h"
@@ -88,7 +87,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   return std::nullopt;
 }
 
-// The results so far, and the file that keeps them; shared by the threads that simulate.
+// The results so far, and the file that keeps them.
 class Results {
  public:
   explicit Results(const sweep::Grid& grid) : grid_(grid) {}
@@ -187,62 +186,20 @@ std::string command_of(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// Simulates cells, each once, on the threads that call work().
-class CellWork {
- public:
-  CellWork(const SweepPlan& plan, std::vector<sweep::Cell> left, Results& results,
-           Progress& progress)
-      : plan_(plan), left_(std::move(left)), results_(results), progress_(progress) {}
-
-  // Returns when no cell is left, or one has failed.
-  void work() {
-    for (size_t index = next_++; index < left_.size(); index = next_++) {
-      const std::vector<std::string> arguments = arguments_of(plan_, left_[index]);
-      auto simulated = options_of(arguments);
-      Result<cli::RunFigures> run = Error{ErrorCode::kInternal, "not run"};
-      if (simulated.ok()) {
-        simulated->quiet = true;
-        run = simulate(*simulated, simulated->policies.front());
-      } else {
-        run = simulated.error();
-      }
-      if (!keep(left_[index], run, arguments)) return;
-    }
+Result<sweep::CellResult> simulate_cell(const SweepPlan& plan, const sweep::Cell& cell) {
+  const std::vector<std::string> arguments = arguments_of(plan, cell);
+  const auto simulated = [&]() -> Result<cli::RunFigures> {
+    ASSIGN_OR_RETURN(auto options, options_of(arguments));
+    options.quiet = true;
+    return simulate(options, options.policies.front());
+  };
+  const auto run = simulated();
+  if (!run.ok()) {
+    return Error{run.error().code, run.error().message + "\n  in " + command_of(arguments)};
   }
-
-  // The first error, once all threads have returned.
-  std::optional<Error> failure() {
-    const MutexLock lock(mutex_);
-    return failure_;
-  }
-
- private:
-  // False: this cell failed, or one before it.
-  bool keep(const sweep::Cell& cell, const Result<cli::RunFigures>& run,
-            const std::vector<std::string>& arguments) {
-    const MutexLock lock(mutex_);
-    if (failure_) return false;
-    const auto kept = run.ok()
-                          ? results_.add({cell, sweep::figures_of(run->summary, run->utilisation),
-                                          run->assumptions})
-                          : Result<void>(run.error());
-    if (!kept.ok()) {
-      failure_ = Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};
-      next_ = left_.size();
-      return false;
-    }
-    progress_.show(results_.count());
-    return true;
-  }
-
-  const SweepPlan& plan_;
-  const std::vector<sweep::Cell> left_;
-  std::atomic<size_t> next_ = 0;
-  Mutex mutex_;
-  Results& results_ GUARDED_BY(mutex_);
-  Progress& progress_ GUARDED_BY(mutex_);
-  std::optional<Error> failure_ GUARDED_BY(mutex_);
-};
+  return sweep::CellResult{cell, sweep::figures_of(run->summary, run->utilisation),
+                           run->assumptions};
+}
 
 Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& results) {
   std::vector<sweep::Cell> left;
@@ -256,13 +213,14 @@ Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& r
   Progress progress(options.quiet, before, plan.grid.size());
   progress.show(before);
   const size_t jobs = std::min<size_t>(options.jobs, left.size());
-  CellWork cells(plan, std::move(left), results, progress);
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < jobs; ++i) threads.emplace_back([&cells] { cells.work(); });
-  cells.work();
-  for (std::thread& thread : threads) thread.join();
-  if (const auto failure = cells.failure()) return *failure;
-  return {};
+  CellWork cells(
+      std::move(left), [&plan](const sweep::Cell& cell) { return simulate_cell(plan, cell); },
+      [&](sweep::CellResult result) -> Result<void> {
+        RETURN_IF_ERROR(results.add(std::move(result)));
+        progress.show(results.count());
+        return {};
+      });
+  return cells.run(jobs);
 }
 
 // The axes of the heat maps: as chosen, else the two with the most values.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bin/flag_checks.h"
+#include "core/http/limits.h"
 
 namespace lambent {
 namespace {

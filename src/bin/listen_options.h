@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
-#include "core/domain/limits.h"
+#include "core/http/limits.h"
 #include "core/http/server.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/request_guard.h"

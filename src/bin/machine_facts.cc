@@ -12,6 +12,7 @@
 #include "bin/nvidia_facts.h"
 #include "core/base/error.h"
 #include "gpu/bundle/child_process.h"
+#include "gpu/cuda_abi/host_compilers.h"
 
 namespace lambent::bin {
 namespace {
@@ -106,8 +107,9 @@ cli::MachineFacts find_machine_facts(const std::string& state_folder,
   facts.state_free = free_for(state_folder);
   facts.python = version_of("python3");
   facts.uv = version_of("uv");
-  facts.compiler = version_of("clang++");
-  if (!facts.compiler) facts.compiler = version_of("g++");
+  for (const char* compiler : cuda_abi::kHostCompilers) {
+    if (!facts.compiler) facts.compiler = version_of(compiler);
+  }
   facts.nvcc = version_of_nvcc();
   facts.endpoint = endpoint;
   find_worker(transport, facts);

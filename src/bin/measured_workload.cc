@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::bin {
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/domain/limits.h"
-
 namespace lambent {
 namespace {
 

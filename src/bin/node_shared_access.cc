@@ -5,8 +5,8 @@
 
 #include "bin/shared_access_copy.h"
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "edge/frontend/access_frontend.h"
-#include "edge/frontend/json_text.h"
 
 namespace lambent {
 namespace {
@@ -17,7 +17,7 @@ constexpr size_t kMostCopy = 256 * 1024 * 1024;
 catalog::SharedTenant shared_tenant(const tenants::AccessControl& access, const std::string& name) {
   const auto tenant = access.find_tenant(name);
   if (!tenant.ok() || tenant->id == kDefaultTenant) return {name, "{}"};
-  return {name, frontend::to_text(frontend::tenant_settings(*tenant))};
+  return {name, json_text(frontend::tenant_settings(*tenant))};
 }
 
 void drop_token(catalog::SharedAccess& there, const std::string& id) {

@@ -4,12 +4,12 @@
 
 #include "bin/node_cluster.h"
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/image_function.h"
 #include "core/domain/limits.h"
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/catalog_copy.h"
-#include "edge/frontend/json_text.h"
 #include "node/cluster/node_credentials.h"
 
 namespace lambent {
@@ -46,9 +46,9 @@ std::string text_of(const catalog::SharedContents& contents) {
     each["revision"] = function.revision;
     each["deployed_at_ns"] = function.deployed_at.count();
   }
-  return frontend::to_text({{"tenants", std::move(tenants)},
-                            {"functions", std::move(functions)},
-                            {"version", std::to_string(contents.version)}});
+  return json_text(nlohmann::json{{"tenants", std::move(tenants)},
+                                  {"functions", std::move(functions)},
+                                  {"version", std::to_string(contents.version)}});
 }
 
 std::string digest_of(const FunctionSpec& spec) {
@@ -67,7 +67,7 @@ catalog::SharedFunction row_of(std::string tenant, std::string name, std::string
           .name = std::move(name),
           .digest = frontend::digest_of_copy(copy),
           .code_sha256 = std::move(code_sha256),
-          .copy = frontend::to_text(copy)};
+          .copy = json_text(copy)};
 }
 
 // Whether a copy is that of an alias that names the version.
@@ -378,7 +378,7 @@ void NodeSharedCatalog::bring_versions() {
 }
 
 void NodeSharedCatalog::put_tenant(const Tenant& tenant, Done done) {
-  std::string settings = frontend::to_text(frontend::tenant_settings(tenant));
+  std::string settings = json_text(frontend::tenant_settings(tenant));
   // What came from there does not go back: it may have changed since.
   if (tenants_) {
     const auto known = tenants_->find(tenant.name);

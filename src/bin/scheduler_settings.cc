@@ -2,8 +2,9 @@
 
 #include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <map>
+
+#include "bin/former_names.h"
 
 namespace lambent {
 namespace {
@@ -174,8 +175,7 @@ const std::map<std::string, std::string>& former_names() {
 std::string present_name(const std::string& name) {
   const auto found = former_names().find(name);
   if (found == former_names().end()) return name;
-  std::cerr << "warning: the setting " << name << " is called " << found->second
-            << " now; the next version does not know the old name\n";
+  bin::warn_of_former_name("the setting " + name, found->second);
   return found->second;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 
 namespace lambent {
 namespace {
@@ -86,8 +87,7 @@ std::string text_of_shared_access(const catalog::SharedAccess& access) {
                        {"sealed", base64_encode(each.sealed)},
                        {"changed_at_ns", int64_t{each.changed_at.count()}}});
   }
-  return json{{"tokens", std::move(tokens)}, {"secrets", std::move(secrets)}}.dump(
-      -1, ' ', false, json::error_handler_t::replace);
+  return json_text(json{{"tokens", std::move(tokens)}, {"secrets", std::move(secrets)}});
 }
 
 catalog::SharedAccess read_shared_access_text(std::string_view text) {

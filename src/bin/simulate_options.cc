@@ -5,7 +5,7 @@
 #include "bin/shown_names.h"
 #include "bin/trace_flags.h"
 #include "core/base/fd.h"
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "sim/workload/node_profile.h"
 

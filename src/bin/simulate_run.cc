@@ -11,6 +11,7 @@
 #include "decide/scheduling/make_policy.h"
 #include "edge/cli/replay_plan.h"
 #include "sim/simulator/workload_run.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::bin {
 namespace {

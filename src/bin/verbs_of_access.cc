@@ -7,7 +7,7 @@
 #include "bin/flag_checks.h"
 #include "bin/lambent_verbs.h"
 #include "core/domain/access.h"
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 #include "edge/cli/secrets.h"
 #include "edge/cli/tenants.h"
 #include "edge/cli/tokens.h"

@@ -1,4 +1,5 @@
 // Verbs of lambent about functions and what they leave behind.
+#include "bin/former_names.h"
 #include "bin/lambent_verbs.h"
 
 #include <memory>
@@ -25,6 +26,7 @@
 #include "edge/cli/versions.h"
 #include "gpu/bundle/builder.h"
 #include "gpu/bundle/child_process.h"
+#include "node/objects/limits.h"
 
 namespace lambent::bin {
 namespace {
@@ -223,10 +225,11 @@ void add_init(Shell& shell) {
   verb->add_option("NAME", options->folder, "the new folder, and the function's name")
       ->capture_default_str();
   verb->add_option(
-          "--kind,--runtime", options->kind,
+          "--kind", options->kind,
           "python, cuda, native (C++), kernel (a graph of kernels), workflow, pipeline, http (a "
           "program that listens) or app (a Python file with lambent.App)")
       ->capture_default_str();
+  bin::add_former_option(*verb, "--runtime", "--kind", options->kind);
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const cli::Destination& destination) {
       options->endpoint = destination.endpoint;

@@ -1,4 +1,5 @@
 // Verbs of lambent about pipelines.
+#include "bin/former_names.h"
 #include "bin/lambent_verbs.h"
 
 #include <memory>
@@ -70,8 +71,9 @@ void add_plan(Shell& shell) {
   verb->add_option("--handover-ms", flags->handover_ms,
                    "milliseconds of a hand-over beside its copies")
       ->check(within(0.0, 1e6));
-  verb->add_option("--limit,--most", options.most_shown, "ways to cut it that are shown")
+  verb->add_option("--limit", options.most_shown, "ways to cut it that are shown")
       ->capture_default_str();
+  bin::add_former_option(*verb, "--most", "--limit", options.most_shown);
   verb->callback([&shell, flags] {
     if (flags->options.function.empty() == flags->options.pipeline.empty()) {
       throw CLI::RequiredError("FUNCTION or --pipeline");

@@ -1,4 +1,5 @@
 // Verbs of lambent that send load, and measure.
+#include "bin/former_names.h"
 #include "bin/lambent_verbs.h"
 
 #include <memory>
@@ -7,7 +8,9 @@
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "bin/trace_flags.h"
+#include "core/domain/function_limits.h"
 #include "edge/cli/calibrate.h"
+#include "edge/cli/limits.h"
 #include "edge/cli/load.h"
 #include "edge/cli/replay.h"
 #include "edge/cli/report.h"
@@ -140,8 +143,9 @@ void add_load(Shell& shell) {
       ->capture_default_str();
   auto* data = verb->add_option("-d,--data", options->payload,
                                 "the event, JSON (default {}); @FILE: from a file, -: from stdin");
-  verb->add_option("--file,--payload", options->payload_file, "the event from a file; - is stdin")
+  verb->add_option("--file", options->payload_file, "the event from a file; - is stdin")
       ->excludes(data);
+  bin::add_former_option(*verb, "--payload", "--file", options->payload_file)->excludes(data);
   verb->add_option("--content-type", options->content_type, "what the event is");
   verb->add_option("--seed", options->seed, "seed of the times and of whose turn it is")
       ->check(whole_number())

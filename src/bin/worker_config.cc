@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bin/flag_checks.h"
+#include "bin/former_names.h"
 #include "bin/lambent_paths.h"
 #include "bin/pool_flags.h"
 #include "bin/scheduler_settings.h"
@@ -19,6 +20,7 @@
 #include "core/base/fault_points.h"
 #include "core/base/time.h"
 #include "core/domain/async_limits.h"
+#include "core/domain/function_limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/catalog/backup.h"

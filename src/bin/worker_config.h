@@ -13,6 +13,7 @@
 #include "core/base/units.h"
 #include "core/domain/executor_pool.h"
 #include "core/domain/function.h"
+#include "core/domain/function_limits.h"
 #include "decide/dispatch/options.h"
 #include "decide/routing/policy.h"
 #include "decide/scheduling/make_policy.h"
@@ -20,6 +21,7 @@
 #include "edge/frontend/authenticator.h"
 #include "edge/frontend/shared_memory_owner.h"
 #include "node/sandbox/zygote_limits.h"
+#include "node/worker/limits.h"
 
 namespace lambent {
 

@@ -10,6 +10,7 @@
 #include "bin/host_memory.h"
 #include "core/domain/model_function.h"
 #include "decide/slice_scheduling/make_policy.h"
+#include "node/objects/limits.h"
 #include "node/worker/cpu_list.h"
 
 namespace lambent {

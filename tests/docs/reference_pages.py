@@ -92,7 +92,7 @@ LABELS = {
     "lambent_volume_fetches_total": "outcome",
 }
 
-# The limits that users meet, by their names in limits.h or, of what a worker is set to, in worker_settings.cc.
+# The limits that users meet, by their names in the headers of limits.
 LIMITS = {
     "Calls": {
         "kSyncPayload": "payload of a synchronous call",
@@ -207,7 +207,7 @@ def metrics_page():
 
 
 def amount(expression):
-    """The value of an expression of limits.h, for people."""
+    """The value of an expression of such a header, for people."""
     expression = expression.replace("'", "").replace("std::chrono::", "").strip()
     if match := re.fullmatch(r"Bytes::(kib|mib|gib)\((\d+)\)", expression):
         units = ["KiB", "MiB", "GiB"]
@@ -231,10 +231,13 @@ def amount(expression):
 
 def limits_page():
     values = {}
-    for source in ("src/bin/worker_settings.cc", "src/core/domain/limits.h"):
-        values |= re.findall(r"^constexpr \w+ (k\w+) = ([^;]+);", read(source), re.MULTILINE)
+    sources = [REPOSITORY / "src/bin/worker_settings.cc", *(REPOSITORY / "src").glob("*/*/*limits.h")]
+    for source in sorted(sources):
+        words = source.read_text(encoding="utf-8")
+        if "namespace lambent::limits {" in words or source.suffix == ".cc":
+            values |= dict(re.findall(r"^constexpr \w+ (k\w+) = ([^;]+);", words, re.MULTILINE))
     text = ("# Limits\n\nWhat is beyond a limit is refused with `OUT_OF_RANGE`, `INVALID_ARGUMENT` or `RESOURCE_EXHAUSTED` and a message that names it. "
-            "Quotas of [tenants](../operate/tenants.md) bound further what each team may use.\n\n" + note("src/core/domain/limits.h"))
+            "Quotas of [tenants](../operate/tenants.md) bound further what each team may use.\n\n" + note("src/*/*/*limits.h"))
     for title, names in LIMITS.items():
         text += f"\n## {title}\n\n| limit | value |\n|---|---|\n"
         for name, words in names.items():

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/base/check.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/access_call.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

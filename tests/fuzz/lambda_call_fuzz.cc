@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/check.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/lambda_call.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/check.h"
-#include "core/domain/limits.h"
+#include "node/network/limits.h"
 #include "node/network/name_message.h"
 #include "node/network/packet.h"
 #include "node/network/refusals.h"

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/base/check.h"
-#include "core/domain/limits.h"
 #include "node/worker/stage_process_answer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

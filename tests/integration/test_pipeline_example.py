@@ -80,7 +80,7 @@ class PipelineExample(WorkerTest):
                 return done.stdout
 
             lambent = str(PREFIX / "bin/lambent")
-            begun = json.loads(run(lambent, "init", "words", "--runtime", "pipeline", "--json"))
+            begun = json.loads(run(lambent, "init", "words", "--kind", "pipeline", "--json"))
             written = pathlib.Path(folder) / "words/pipeline.json"
             built = run(sys.executable, "-m", "lambent.pipeline", "build", "app.App", cwd=written.parent,
                         PYTHONPATH=str(PREFIX / "share/lambent/python"))

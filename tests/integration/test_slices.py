@@ -39,7 +39,7 @@ class SlicesTest(unittest.TestCase):
         return done
 
     def shapes(self, node):
-        gpu, = json.loads(self.run_cli("list", "--emulated", node, "--json").stdout)
+        gpu, = json.loads(self.run_cli("ls", "--emulated", node, "--json").stdout)
         return gpu["mig"], [slice["shape"] for slice in gpu["slices"]]
 
     def test_advice_prefers_layouts_that_hold_the_function(self):
@@ -58,7 +58,7 @@ class SlicesTest(unittest.TestCase):
         # In pieces over 1g slices alone it is too slow; on one larger slice it is not.
         self.assertNotEqual(layouts[0]["gpus"], [["1g.10gb"] * 7])
         self.assertGreater(layouts[0]["within_slo"], 0.8)
-        self.assertIn("MOST LOAD", self.run_cli(*given, "--rate", 10, "--shown", 1).stdout)
+        self.assertIn("MOST LOAD", self.run_cli(*given, "--rate", 10, "--limit", 1).stdout)
         table = self.folder / "requests.csv"
         table.write_text("submitted,fn\n" + "".join(f"{0.1 * number:.1f},app\n" for number in range(50)))
         traced = [*given, "--trace", table]
@@ -75,12 +75,12 @@ class SlicesTest(unittest.TestCase):
         done = self.run_cli("apply", "4g.40gb,2g.20gb,1g.10gb", "--gpu", 0, "--emulated", node, "--yes")
         self.assertIn("turn on   MIG mode", done.stderr)
         self.assertEqual(self.shapes(node), ("on", ["4g.40gb", "2g.20gb", "1g.10gb"]))
-        before, = json.loads(self.run_cli("list", "--emulated", node, "--json").stdout)
+        before, = json.loads(self.run_cli("ls", "--emulated", node, "--json").stdout)
         done = self.run_cli("apply", "4g.40gb,3*1g.10gb", "--gpu", 0, "--emulated", node, "--yes")
         self.assertEqual(done.stderr.splitlines(),
                          ["keep      4g.40gb@0", "keep      1g.10gb@6", "destroy   2g.20gb@4", "create    1g.10gb@4",
                           "create    1g.10gb@5"])
-        after, = json.loads(self.run_cli("list", "--emulated", node, "--json").stdout)
+        after, = json.loads(self.run_cli("ls", "--emulated", node, "--json").stdout)
         # What was kept is the same slice, by the name under which a worker knows it.
         self.assertEqual(before["slices"][0]["uuids"], after["slices"][0]["uuids"])
         self.assertEqual(len({slice["uuids"][0] for slice in after["slices"]}), 4)
@@ -109,7 +109,7 @@ class SlicesTest(unittest.TestCase):
                 self.assertEqual(holder.stdout.readline().strip(), "there")
                 done = self.run_cli("apply", "7g.80gb", "--gpu", 0, "--emulated", node, "--yes", expect=PRECONDITION)
                 self.assertIn(f"in use, by process {holder.pid}", done.stderr)
-                self.assertIn(f"in use by process {holder.pid}", self.run_cli("list", "--emulated", node).stdout)
+                self.assertIn(f"in use by process {holder.pid}", self.run_cli("ls", "--emulated", node).stdout)
                 self.assertEqual(self.shapes(node), before)
                 holder.stdin.close()
                 self.assertEqual(holder.wait(timeout=30), 0)
@@ -125,7 +125,7 @@ class SlicesTest(unittest.TestCase):
         self.assertIn("a worker serves this machine's GPUs", done.stderr)
         self.assertEqual(self.shapes(node), before)
         worker.stop()
-        self.run_cli("list", "--emulated", node, expect=NOT_FOUND)  # it went with its worker
+        self.run_cli("ls", "--emulated", node, expect=NOT_FOUND)  # it went with its worker
 
     def test_plans_need_no_device(self):
         layouts = json.loads(self.run_cli("plan", "--family", "a100-80gb", "--json").stdout)
@@ -151,17 +151,17 @@ class SlicesTest(unittest.TestCase):
                                                            expect=NOT_FOUND).stderr)
         self.run_cli("apply", "--gpu", 0, "--emulated", node, expect=INVALID)
         self.run_cli("apply", "1g.10gb", "--emulated", node, expect=2)
-        self.run_cli("list", "--nvml", self.folder / "nothing.so", expect=UNAVAILABLE)
+        self.run_cli("ls", "--nvml", self.folder / "nothing.so", expect=UNAVAILABLE)
 
     def test_an_emulated_node_that_is_not_there_is_not_made(self):
         node = self.folder / "typo.node"
-        for verb in ("list", "plan", "apply"):
-            given = [] if verb == "list" else ["3*2g.20gb,1g.10gb", "--gpu", 0]
+        for verb in ("ls", "plan", "apply"):
+            given = [] if verb == "ls" else ["3*2g.20gb,1g.10gb", "--gpu", 0]
             self.assertIn("no emulated node", self.run_cli(verb, *given, "--emulated", node, expect=NOT_FOUND).stderr)
         self.assertFalse(node.exists())
 
     def test_emulated_slices_promise_nothing(self):
-        gpu, = json.loads(self.run_cli("list", "--emulated", self.node("a100-80gb-mig"), "--json").stdout)
+        gpu, = json.loads(self.run_cli("ls", "--emulated", self.node("a100-80gb-mig"), "--json").stdout)
         self.assertEqual({slice["memory_isolated"] for slice in gpu["slices"]}, {False})
         self.assertEqual({one["memory_isolated"] or one["fault_isolated"] for one in gpu["sharing"]}, {False})
 

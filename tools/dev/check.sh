@@ -16,6 +16,7 @@ python3 tools/check_prose.py
 python3 tools/check_dependencies.py
 python3 tools/check_links.py
 python3 tools/check_versions.py
+python3 tools/structure_figures.py
 tools/check_headers.sh
 tools/dev/test.sh
 say "locks"
@@ -33,7 +34,8 @@ ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions="$root/tools/dev/leaks.sup
 say "thread sanitizer, for the modules with threads"
 threaded=(base_test loop_test http_test catalog_test metrics_test worker_test journal_store_test monitor_test
   forward_server_test stage_channel_test shim_test emulated_node_test emulated_cuda_test inference_test volumes_test executor_test
-  telemetry_test tls_test tenants_test ledger_test runtime_client_test forward_ring_test http_relay_test cluster_test objects_test)
+  telemetry_test tls_test tenants_test ledger_test runtime_client_test forward_ring_test http_relay_test cluster_test objects_test
+  emulated_runtime_test grpc_inference_test cell_work_test)
 build tsan "${threaded[@]}" conformance_test kernel_bundles tested_kernel_bundles
 for program in "${threaded[@]}"; do
   ctest --test-dir build/tsan --output-on-failure --no-tests=error -j "$(nproc)" -L "^$program\$"

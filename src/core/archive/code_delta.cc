@@ -6,12 +6,14 @@
 
 #include "core/archive/zip.h"
 #include "core/archive/zip_directory.h"
+#include "core/domain/limits.h"
 
 namespace lambent::archive {
 namespace {
 
 // A delta is kMagic and then steps to its end: one byte that says which, then numbers of eight
-// bytes, the least first.
+// bytes, the least first. It is a wire format, between nodes and command lines of two versions: its
+// numbers are not those of core/base/varint.h.
 //
 //   kCopy  offset  length   so much of the base
 //   kData  length  bytes    these

@@ -1,4 +1,5 @@
 #include "core/base/json_reading.h"
+#include "core/base/json_text.h"
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,12 @@ TEST(WholeValue, TakesWholeNumbersWithinTheRange) {
   for (const Json& bad : {Json(0U), Json(10U), Json(-1), Json(1.0), Json(true), Json("1")}) {
     expect_refused(whole_value(bad, "x", 1, 9), "x: a whole number from 1 to 9 is expected");
   }
+}
+
+TEST(JsonText, IsOneLineInTheOrderOfItsKeysAndReplacesWhatIsNoText) {
+  EXPECT_EQ(json_text(Json{{"b", 1}, {"a", {1, 2}}}), R"({"b":1,"a":[1,2]})");
+  EXPECT_EQ(json_text(nlohmann::json{{"b", 1}, {"a", nullptr}}), R"({"a":null,"b":1})");
+  EXPECT_EQ(json_text(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
 }
 
 }  // namespace

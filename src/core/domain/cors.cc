@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_survey.h"
+#include "core/base/json_text.h"
 #include "core/domain/limits.h"
 
 namespace lambent {
@@ -124,7 +125,7 @@ std::string text_of(const Cors& cors) {
   put("allow_origins", cors.allow_origins);
   put("expose_headers", cors.expose_headers);
   if (cors.max_age_s > 0) object["max_age_s"] = cors.max_age_s;
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 bool allows_origin(const Cors& cors, std::string_view origin) {

@@ -7,7 +7,9 @@
 #include "core/domain/async_limits.h"
 #include "core/domain/command_line.h"
 #include "core/domain/cors.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/function_words.h"
+#include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "core/domain/sandbox_concurrency.h"
 #include "core/domain/secret.h"
@@ -408,10 +410,6 @@ std::optional<WorkingSet> working_set_from(std::string_view name) {
 
 std::string_view name_of(GpuRuntime runtime) {
   return runtime == GpuRuntime::kOwn ? "own" : "shared";
-}
-
-std::optional<GpuRuntime> gpu_runtime_from(std::string_view name) {
-  return value_named<GpuRuntime>(name);
 }
 
 Result<void> validate(const FunctionSpec& spec) {

@@ -12,7 +12,7 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/mount.h"
 #include "core/domain/network_access.h"
 #include "core/domain/schedule.h"
@@ -59,7 +59,6 @@ std::optional<WorkingSet> working_set_from(std::string_view name);
 // of the executor which the functions of its tenant and domain share (docs/guides/workflows.md).
 enum class GpuRuntime { kOwn, kShared };
 std::string_view name_of(GpuRuntime runtime);  // "own", "shared"
-std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
 
 // That each sandbox of a function may take together.
 constexpr unsigned kMostGpusOfFunction = 64;

@@ -15,6 +15,7 @@
 
 #include "core/domain/async_limits.h"
 #include "core/domain/function.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/secret.h"
 
 namespace lambent {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/check.h"
+#include "core/base/json_text.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 
@@ -135,7 +136,7 @@ struct Reader {
 std::string to_record(const FunctionSpec& spec) {
   Writer writer;
   visit_fields(writer, spec);
-  return writer.record.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(writer.record);
 }
 
 Result<FunctionSpec> function_from_record(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/json_survey.h"
+#include "core/base/json_text.h"
 #include "core/domain/cron.h"
 #include "core/domain/limits.h"
 #include "core/domain/time_zone.h"
@@ -104,7 +105,7 @@ std::string text_of(const Schedules& schedules) {
     if (!schedule.enabled) object["enabled"] = false;
     list.push_back(std::move(object));
   }
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(list);
 }
 
 Result<Schedules> parse_schedules(std::string_view text) {

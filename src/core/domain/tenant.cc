@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/domain/function_limits.h"
+#include "core/domain/limits.h"
+
 namespace lambent {
 namespace {
 

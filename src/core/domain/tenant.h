@@ -10,7 +10,6 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
-#include "core/domain/limits.h"
 
 namespace lambent {
 

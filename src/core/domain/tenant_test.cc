@@ -1,4 +1,5 @@
 #include "core/domain/tenant.h"
+#include "core/domain/limits.h"
 
 #include <gtest/gtest.h>
 

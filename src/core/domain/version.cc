@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/domain/limits.h"
+
 namespace lambent {
 namespace {
 

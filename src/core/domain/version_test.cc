@@ -1,4 +1,5 @@
 #include "core/domain/version.h"
+#include "core/domain/function_limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "core/http/limits.h"
 
 namespace lambent::http {
 

@@ -1,10 +1,9 @@
 #include "core/http/replayed_body.h"
+#include "core/http/limits.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
-
-#include "core/domain/limits.h"
 
 namespace lambent::http {
 namespace {

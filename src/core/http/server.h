@@ -14,7 +14,7 @@
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
-#include "core/domain/limits.h"
+#include "core/http/limits.h"
 #include "core/http/message.h"
 #include "core/http/stream.h"
 #include "core/loop/event_loop.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
 #include "core/domain/trace_id.h"
+#include "core/http/limits.h"
 
 namespace lambent::http {
 namespace {

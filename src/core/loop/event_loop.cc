@@ -12,7 +12,7 @@
 
 #include "core/base/check.h"
 #include "core/base/mutex.h"
-#include "core/domain/limits.h"
+#include "core/loop/limits.h"
 #include "core/loop/timer_heap.h"
 
 namespace lambent::loop {

@@ -1,4 +1,5 @@
 #include "core/loop/event_loop.h"
+#include "core/loop/limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -8,8 +9,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "core/domain/limits.h"
 
 namespace lambent::loop {
 namespace {

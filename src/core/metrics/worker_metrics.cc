@@ -5,8 +5,8 @@
 #include <list>
 #include <utility>
 
-#include "core/domain/limits.h"
 #include "core/domain/slice.h"
+#include "core/metrics/limits.h"
 #include "core/metrics/registry.h"
 
 namespace lambent::metrics {

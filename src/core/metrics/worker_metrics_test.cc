@@ -1,8 +1,7 @@
 #include "core/metrics/worker_metrics.h"
+#include "core/metrics/limits.h"
 
 #include <gtest/gtest.h>
-
-#include "core/domain/limits.h"
 
 namespace lambent::metrics {
 namespace {

@@ -4,14 +4,12 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
+
 namespace lambent::asynchronous {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // "2026-11-28T20:04:05.123Z"
 std::string timestamp_of(Duration since_epoch) {
@@ -31,7 +29,7 @@ std::string payload_of(std::string_view payload) {
   if (payload.empty()) return "null";
   // The parser takes a NUL for the end.
   const bool is_json = payload.find('\0') == std::string_view::npos && Json::accept(payload);
-  return is_json ? std::string(payload) : text_of(Json(std::string(payload)));
+  return is_json ? std::string(payload) : json_text(Json(std::string(payload)));
 }
 
 // What was answered; of one that did not run, why.
@@ -40,17 +38,17 @@ std::string response_of(const InvocationResult& result) {
   const std::string type = result.error_type.empty()
                                ? std::string(lambent::name_of(result.error->code))
                                : result.error_type;
-  return text_of(Json{{"errorMessage", result.error->message}, {"errorType", type}});
+  return json_text(Json{{"errorMessage", result.error->message}, {"errorType", type}});
 }
 
 std::string compose(const Json& head, const std::string& request, const std::string& context,
                     const std::string& response, const Json& truncated) {
-  std::string text = text_of(head);
+  std::string text = json_text(head);
   text.pop_back();
   text += ",\"requestPayload\":" + request;
   if (!context.empty()) text += ",\"responseContext\":" + context;
   text += ",\"responsePayload\":" + response;
-  if (!truncated.empty()) text += ",\"truncated\":" + text_of(truncated);
+  if (!truncated.empty()) text += ",\"truncated\":" + json_text(truncated);
   return text + "}";
 }
 
@@ -69,7 +67,7 @@ std::string destination_record(const Ended& ended, std::string_view request_payl
   if (result.outcome != Outcome::kRejected) {
     Json of_response = {{"statusCode", 200}, {"executedVersion", result.version}};
     if (result.outcome == Outcome::kFunctionError) of_response["functionError"] = "Unhandled";
-    context = text_of(of_response);
+    context = json_text(of_response);
   }
   const std::string request = payload_of(request_payload);
   std::string text = compose(head, request, context, response_of(result), Json::array());

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/domain/limits.h"
+
 namespace lambent::dispatch {
 
 using scheduling::Flow;

@@ -62,7 +62,6 @@ const scheduling::Policy& Dispatcher::policy() const {
 InstanceStatus Dispatcher::instances(FunctionId function) const {
   return state_->instances.status(function);
 }
-uint64_t Dispatcher::instances_started() const { return state_->instances.started(); }
 const scheduling::Fleet& Dispatcher::fleet() const { return state_->pools.gpu.fleet(); }
 const scheduling::Fleet& Dispatcher::host_fleet() const { return state_->pools.host.fleet(); }
 uint64_t Dispatcher::starts_ahead() const { return state_->ahead.started(); }

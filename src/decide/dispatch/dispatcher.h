@@ -137,7 +137,6 @@ class Dispatcher {
   const scheduling::Fleet& host_fleet() const;  // the sandboxes without GPU, of CPU variants too
   uint64_t starts_ahead() const;                // sandboxes started ahead of calls so far
   InstanceStatus instances(FunctionId function) const;
-  uint64_t instances_started() const;  // for min_instances, so far
   // Invocations that joined a sandbox at work so far; and those of the function that are in one
   // beside another, which its flow does not count.
   uint64_t joins() const;

@@ -10,8 +10,8 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/invocation.h"
-#include "core/domain/limits.h"
 
 namespace lambent::dispatch {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 
 namespace lambent::dispatch {
 

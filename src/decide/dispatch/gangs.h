@@ -54,7 +54,6 @@ class Gangs {
   // The function that devices are reserved for; these, as bits by their index, 0: none.
   FunctionId function() const { return function_; }
   uint64_t reserved() const { return reserved_; }
-  uint64_t reservations() const { return reservations_; }  // so far
 
   // Whether there ever was a function that takes several: their sandboxes may be there longer.
   bool is_state() const { return any_ever_; }

@@ -64,7 +64,6 @@ class MinInstances {
   Instant next_look(Instant limit) { return looks_.earliest(limit); }
 
   InstanceStatus status(FunctionId function) const;
-  uint64_t started() const { return started_; }
 
   // Whether a snapshot has to tell of it.
   bool is_state() const;

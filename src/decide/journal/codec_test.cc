@@ -7,6 +7,7 @@
 #include "decide/journal/crc32c.h"
 #include "decide/journal/event_batch.h"
 #include "decide/journal/event_codec.h"
+#include "decide/journal/limits.h"
 #include "decide/journal/words.h"
 
 namespace lambent::journal {

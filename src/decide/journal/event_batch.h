@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/domain/limits.h"
 #include "decide/dispatch/event.h"
 #include "decide/dispatch/field_visitor.h"
 #include "decide/journal/event_kind.h"
+#include "decide/journal/limits.h"
 
 namespace lambent::journal {
 

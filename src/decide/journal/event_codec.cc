@@ -8,9 +8,9 @@
 
 #include "core/base/check.h"
 #include "core/base/varint.h"
-#include "core/domain/limits.h"
 #include "decide/dispatch/field_visitor.h"
 #include "decide/journal/event_kind.h"
+#include "decide/journal/limits.h"
 
 namespace lambent::journal {
 namespace {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "core/domain/limits.h"
 #include "decide/dispatch/dispatcher.h"
 #include "decide/journal/block.h"
 #include "decide/journal/event_codec.h"

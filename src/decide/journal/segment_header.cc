@@ -1,8 +1,8 @@
 #include "decide/journal/segment_header.h"
 
 #include "core/base/state_archive.h"
-#include "core/domain/limits.h"
 #include "decide/dispatch/dispatcher.h"
+#include "decide/journal/limits.h"
 
 namespace lambent::journal {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 #include "decide/journal/words.h"
 
 namespace lambent::journal {

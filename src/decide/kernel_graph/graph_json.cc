@@ -6,9 +6,11 @@
 
 #include "core/base/base64.h"
 #include "core/base/json_reading.h"
+#include "core/base/json_text.h"
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/element.h"
+#include "decide/kernel_graph/limits.h"
 
 namespace lambent::kernel_graph {
 namespace {
@@ -29,18 +31,11 @@ Result<std::string> read_text(const Json& object, const std::string& place, cons
   return text;
 }
 
-Result<uint64_t> whole_number(const Json& value, const std::string& place, uint64_t most) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
-    return invalid_at(place, "a whole number up to " + std::to_string(most) + " is expected");
-  }
-  return value.get<uint64_t>();
-}
-
 Result<uint64_t> read_number(const Json& object, const std::string& place, const char* key,
                              uint64_t most) {
   const auto found = object.find(key);
   if (found == object.end()) return uint64_t{0};
-  return whole_number(*found, member_place(place, key), most);
+  return whole_value(*found, member_place(place, key), 0, most);
 }
 
 Result<const Json*> read_list(const Json& object, const std::string& place, const char* key,
@@ -96,7 +91,7 @@ Result<std::string> read_element_bytes(const Json& value, const std::string& pla
   if (value.is_object()) return read_base64(value, place);
   if (!value.is_primitive()) return invalid_at(place, "a number is expected");
   std::string bytes(size_of(type).count, '\0');
-  const std::string token = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string token = json_text(value);
   const ElementProblem problem = read_element(type, token, bytes.data());
   if (problem != ElementProblem::kNone) return invalid_at(place, describe(problem, type, token));
   return bytes;
@@ -157,7 +152,7 @@ class GraphReader {
     for (size_t i = 0; i < shape->size(); ++i) {
       ASSIGN_OR_RETURN(
           const uint64_t extent,
-          whole_number((*shape)[i], item_place(member_place(place, "shape"), i), INT64_MAX));
+          whole_value((*shape)[i], item_place(member_place(place, "shape"), i), 0, INT64_MAX));
       buffer.type.shape.push_back(extent);
     }
     if (const auto size = byte_size(buffer.type); !size.ok()) {
@@ -265,7 +260,7 @@ class GraphReader {
     for (size_t i = 0; i < list->size(); ++i) {
       ASSIGN_OR_RETURN(
           const uint64_t number,
-          whole_number((*list)[i], item_place(member_place(place, key), i), UINT32_MAX));
+          whole_value((*list)[i], item_place(member_place(place, key), i), 0, UINT32_MAX));
       extents[i] = static_cast<uint32_t>(number);
     }
     return Extent{extents[0], extents[1], extents[2]};

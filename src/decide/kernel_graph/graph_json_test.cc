@@ -1,6 +1,7 @@
 #include "decide/kernel_graph/graph_json.h"
 
 #include "core/domain/limits.h"
+#include "decide/kernel_graph/limits.h"
 #include "decide/kernel_graph/testing/testing.h"
 
 namespace lambent::kernel_graph {
@@ -94,9 +95,9 @@ TEST(GraphJson, WrongTypesAndMissingWordsAreNamedWithTheirPlace) {
   expect_refused(changed("[4]", "[]"), "steps[0].grid: one to three numbers are expected");
   expect_refused(changed("[4]", "4"), "steps[0].grid: a list is expected");
   expect_refused(changed("[4]", "[-4]"),
-                 "steps[0].grid[0]: a whole number up to 4294967295 is expected");
+                 "steps[0].grid[0]: a whole number from 0 to 4294967295 is expected");
   expect_refused(changed("[2, 2]", "[2, 2.5]"),
-                 "buffers[0].shape[1]: a whole number up to 9223372036854775807 is expected");
+                 "buffers[0].shape[1]: a whole number from 0 to 9223372036854775807 is expected");
   expect_refused(changed("[2, 2]", "[4611686018427387904, 2]"),
                  "buffers[0].shape: FP32 [4611686018427387904, 2] is too large to be counted");
   expect_refused(changed("\"w\"", "\"x\""), "buffers[1].name: there are two buffers 'x'");
@@ -208,14 +209,14 @@ TEST(GraphJson, AVariantStandsByItself) {
   expect_refused(with("\"batch\": 1", "\"batch\": 0"),
                  "steps[0]: a variant has 1 element at least");
   expect_refused(with("\"batch\": 1", "\"batch\": 65537"),
-                 "steps[0].batch: a whole number up to 65536 is expected");
+                 "steps[0].batch: a whole number from 0 to 65536 is expected");
   expect_refused(with("\"batch\": 1", "\"batch\": 1, \"repeat\": 2"),
                  "steps[0]: there is no 'repeat' here");
   expect_refused(with("\"batch\": 1, \"steps\": [",
                       "\"batch\": 1, \"steps\": [{\"batch\": 1, \"steps\": []},"),
                  "steps[0].steps[0]: a variant is no part of another step");
   expect_refused(with("1500", "-1"),
-                 "batches.wait_us: a whole number up to 3600000000 is expected");
+                 "batches.wait_us: a whole number from 0 to 3600000000 is expected");
 }
 
 }  // namespace

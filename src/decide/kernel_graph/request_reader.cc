@@ -10,6 +10,7 @@
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/element.h"
+#include "decide/kernel_graph/limits.h"
 
 namespace lambent::kernel_graph {
 namespace {

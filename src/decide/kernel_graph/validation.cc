@@ -6,7 +6,7 @@
 
 #include "core/base/document_place.h"
 #include "core/base/spelling.h"
-#include "core/domain/limits.h"
+#include "decide/kernel_graph/limits.h"
 #include "decide/kernel_graph/plan.h"
 
 namespace lambent::kernel_graph {

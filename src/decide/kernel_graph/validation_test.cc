@@ -1,6 +1,6 @@
 #include "decide/kernel_graph/validation.h"
+#include "decide/kernel_graph/limits.h"
 
-#include "core/domain/limits.h"
 #include "decide/kernel_graph/testing/testing.h"
 
 namespace lambent::kernel_graph {

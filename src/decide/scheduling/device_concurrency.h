@@ -21,7 +21,6 @@ class DeviceConcurrency {
 
   void reading(double utilisation) { tracked_ = utilisation; }
   void dispatched() { tracked_ += 1.0 / std::max(1U, options_.most); }
-  double tracked() const { return tracked_; }
   void archive(StateArchive& archive) { archive.field(tracked_); }
 
   // How many may run now that so many do.

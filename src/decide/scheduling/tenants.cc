@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 
 namespace lambent::scheduling {
 

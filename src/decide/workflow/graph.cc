@@ -12,6 +12,8 @@ void collect_references(const Template& from, std::vector<const Reference*>& int
   }
 }
 
+bool Template::operator==(const Template& other) const { return content == other.content; }
+
 bool Template::per_element() const {
   std::vector<const Reference*> references;
   collect_references(*this, references);

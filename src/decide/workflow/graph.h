@@ -32,7 +32,8 @@ struct Template {
   // A Value has no references anywhere in it; a List or Object has some.
   std::variant<Value, Reference, List, Object> content;
 
-  bool operator==(const Template&) const = default;
+  // Not defaulted here: clang compares a content that holds this type only where it is complete.
+  bool operator==(const Template& other) const;
   // A List or an Object: put together again each time.
   bool is_made() const { return content.index() >= 2; }
   // Whether it is another one for each element of a for_each.

@@ -1,6 +1,7 @@
 #include "decide/workflow/value.h"
 
 #include "core/base/json_survey.h"
+#include "core/base/json_text.h"
 #include "decide/workflow/limits.h"
 
 namespace lambent::workflow {
@@ -17,9 +18,7 @@ Result<Value> parse_value(std::string_view text) {
   return value;
 }
 
-std::string to_text(const Value& value) {
-  return value.dump(-1, ' ', false, Value::error_handler_t::replace);
-}
+std::string to_text(const Value& value) { return json_text(value); }
 
 bool is_true(const Value& value) {
   switch (value.type()) {

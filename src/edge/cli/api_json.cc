@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "edge/cli/api_error.h"
 
 namespace lambent::cli {
@@ -17,7 +18,7 @@ Result<nlohmann::ordered_json> ask_json(Transport& transport, const std::string&
   http::Request request{.method = method, .target = target};
   if (body != nullptr) {
     request.headers.add("Content-Type", "application/json");
-    request.body = body->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    request.body = json_text(*body);
   }
   const auto response = good(transport.send(request, kTimeout));
   if (!response.ok()) return response.error();

@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/http/message.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/json_cells.h"
 #include "edge/cli/text_table.h"
 
 namespace lambent::cli {
@@ -16,9 +17,9 @@ using Json = nlohmann::ordered_json;
 constexpr Duration kTimeout = seconds(30);
 constexpr Duration kLookPeriod = milliseconds(200);
 
-std::string text_of(const Json& row, const char* key) {
-  if (!row.contains(key)) return "-";
-  const std::string text = row[key].is_string() ? row[key].get<std::string>() : row[key].dump();
+// A node leaves what it does not know empty.
+std::string filled_cell(const Json& row, const char* key) {
+  const std::string text = cell(row, key);
   return text.empty() ? "-" : text;
 }
 
@@ -31,7 +32,7 @@ std::string notes_of(const Json& row) {
   std::string notes;
   if (is_set(row, "home")) notes = "home";
   if (is_set(row, "self")) notes += notes.empty() ? "asked" : ", asked";
-  const std::string problem = text_of(row, "problem");
+  const std::string problem = filled_cell(row, "problem");
   if (problem != "-") notes += (notes.empty() ? "" : ", ") + problem;
   return notes.empty() ? "-" : notes;
 }
@@ -54,9 +55,9 @@ int show(Console& console, const Result<Json>& cluster) {
   for (const Json& row : (*cluster)["members"]) {
     if (!row.is_object()) continue;
     const size_t gpus = row.contains("gpus") ? row["gpus"].size() : 0;
-    table.add({text_of(row, "node"), text_of(row, "state"), text_of(row, "load"),
-               text_of(row, "slots"), text_of(row, "warm_functions"), std::to_string(gpus),
-               text_of(row, "version"), text_of(row, "address"), notes_of(row)});
+    table.add({filled_cell(row, "node"), filled_cell(row, "state"), filled_cell(row, "load"),
+               filled_cell(row, "slots"), filled_cell(row, "warm_functions"), std::to_string(gpus),
+               filled_cell(row, "version"), filled_cell(row, "address"), notes_of(row)});
   }
   console.out << table.str();
   return 0;
@@ -65,9 +66,9 @@ int show(Console& console, const Result<Json>& cluster) {
 // What a node still has to do; nothing: it is no member any more.
 std::optional<uint64_t> load_of(const Json& cluster, const std::string& node) {
   for (const Json& row : cluster["members"]) {
-    if (!row.is_object() || text_of(row, "node") != node) continue;
-    const bool is_there =
-        row.contains("load") && row["load"].is_number_unsigned() && text_of(row, "state") != "lost";
+    if (!row.is_object() || filled_cell(row, "node") != node) continue;
+    const bool is_there = row.contains("load") && row["load"].is_number_unsigned() &&
+                          filled_cell(row, "state") != "lost";
     return is_there ? row["load"].get<uint64_t>() : 0;
   }
   return std::nullopt;

@@ -16,43 +16,34 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kTimeout = seconds(30);
 
-std::string text_of(const Json& row, const char* key) {
-  if (!row.contains(key) || row[key].is_null()) return "-";
-  return row[key].is_string() ? row[key].get<std::string>() : row[key].dump();
-}
-
-double number_of(const Json& row, const char* key) {
-  return row.contains(key) && row[key].is_number() ? row[key].get<double>() : 0;
-}
-
 // "1 of 2", or "-" of a device that dispatch does not have.
 std::string tokens_of(const Json& row) {
   if (!row.contains("tokens")) return "-";
-  return text_of(row, "tokens_held") + " of " + text_of(row, "tokens");
+  return cell(row, "tokens_held") + " of " + cell(row, "tokens");
 }
 
 std::string utilization_of(const Json& row) {
   if (!row.contains("utilization") || !row["utilization"].is_number()) return "-";
-  return std::to_string(static_cast<int>(number_of(row, "utilization") * 100 + 0.5)) + "%";
+  return std::to_string(static_cast<int>(number(row, "utilization") * 100 + 0.5)) + "%";
 }
 
 std::string memory_of(const Json& row) {
   const auto bytes = [&](const char* key) {
-    return to_string(Bytes(static_cast<uint64_t>(number_of(row, key))));
+    return to_string(Bytes(static_cast<uint64_t>(number(row, key))));
   };
   return bytes("memory_used_bytes") + " of " + bytes("memory_total_bytes");
 }
 
 // How long it has been so, and why.
 std::string state_of(const Json& row) {
-  const std::string state = text_of(row, "state");
+  const std::string state = cell(row, "state");
   if (state == "healthy") return state;
-  return state + " for " + human_seconds(number_of(row, "for_seconds"));
+  return state + " for " + human_seconds(number(row, "for_seconds"));
 }
 
 std::string reason_of(const Json& row) {
-  const std::string reason = text_of(row, "reason");
-  const std::string notice = text_of(row, "notice");
+  const std::string reason = cell(row, "reason");
+  const std::string notice = cell(row, "notice");
   if (notice == "-") return reason;
   return reason == "-" ? notice : reason + "; " + notice;
 }
@@ -74,9 +65,8 @@ int show(Console& console, const Result<http::Response>& response) {
       {has_nodes ? "NODE GPU" : "GPU", "NAME", "STATE", ">RUNNING", ">BUSY", ">MEMORY", "REASON"});
   for (const Json& row : json["devices"]) {
     if (!row.is_object()) continue;
-    table.add({(has_nodes ? text_of(row, "node") + " " : "") + text_of(row, "gpu"),
-               text_of(row, "name"), state_of(row), tokens_of(row), utilization_of(row),
-               memory_of(row), reason_of(row)});
+    table.add({(has_nodes ? cell(row, "node") + " " : "") + cell(row, "gpu"), cell(row, "name"),
+               state_of(row), tokens_of(row), utilization_of(row), memory_of(row), reason_of(row)});
   }
   console.out << table.str();
   return 0;

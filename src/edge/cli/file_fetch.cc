@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/base/parse_number.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/volume.h"
@@ -114,8 +115,7 @@ Result<void> FileFetch::write_state() const {
   Json json = {{"tag", served_.tag}};
   if (served_.size) json["size"] = served_.size->count;
   if (!sha256_.empty()) json["sha256"] = sha256_;
-  return write_file_atomically(state(), json.dump(-1, ' ', false, Json::error_handler_t::replace),
-                               false);
+  return write_file_atomically(state(), json_text(json), false);
 }
 
 Result<void> FileFetch::open() {

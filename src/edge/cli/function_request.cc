@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/json_text.h"
 #include "core/base/random.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
@@ -125,7 +126,7 @@ std::string function_target(const std::string& name, std::string_view rest) {
 std::string settings_text(const FunctionSpec& spec) {
   Json settings = configuration_of(spec);
   settings["Tags"] = tags_of(spec);
-  return settings.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(settings);
 }
 
 http::Request deploy_request(const FunctionSpec& spec, const DeployRequestOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/json_text.h"
 #include "core/base/units.h"
 #include "edge/cli/console.h"
 
@@ -12,8 +13,7 @@ using Json = nlohmann::ordered_json;
 std::string cell(const Json& row, const char* key) {
   if (!row.is_object() || !row.contains(key) || row[key].is_null()) return "-";
   const Json& value = row[key];
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 double number(const Json& row, const char* key) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edge/cli/console.h"
+#include "edge/cli/limits.h"
 #include "edge/cli/load_run.h"
 #include "edge/cli/transport.h"
 

@@ -12,8 +12,8 @@
 
 #include "core/base/time.h"
 #include "core/domain/invocation.h"
-#include "core/domain/limits.h"
 #include "edge/cli/credentials.h"
+#include "edge/cli/limits.h"
 
 namespace lambent::cli {
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/json_text.h"
 #include "core/base/parse_number.h"
 #include "edge/cli/api_error.h"
 #include "edge/cli/log_printer.h"
@@ -96,8 +97,7 @@ class Shown {
   void piece(std::string_view bytes) {
     if (in_lines_) return printer_.feed(bytes);
     if (console_.json) {
-      console_.out << Json{{"text", bytes}}.dump(-1, ' ', false, Json::error_handler_t::replace)
-                   << "\n";
+      console_.out << json_text(Json{{"text", bytes}}) << "\n";
     } else {
       console_.out << bytes;
     }

@@ -17,6 +17,7 @@
 #include "core/domain/openai_models.h"
 #include "core/domain/volume.h"
 #include "decide/pipeline/limits.h"
+#include "edge/cli/limits.h"
 #include "edge/cli/model_fetch.h"
 #include "edge/cli/staging.h"
 #include "edge/cli/table_reader.h"

@@ -6,6 +6,7 @@
 
 #include "core/crypto/crypto.h"
 #include "core/domain/command_line.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/limits.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/volume_upload.h"

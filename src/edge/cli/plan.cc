@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "decide/pipeline/hand_over.h"
 #include "decide/pipeline/placing.h"
 #include "edge/cli/text_table.h"
@@ -238,7 +239,7 @@ int run_plan(Transport& transport, Console& console, const PlanOptions& options)
   const auto plan = make_plan(transport, options);
   if (!plan.ok()) return fail(console, plan.error());
   if (console.json) {
-    console.out << json_of(*plan).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.out << json_text(json_of(*plan)) << "\n";
   } else {
     tell(*plan, options, console.out);
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/http/message.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
@@ -64,8 +65,7 @@ Result<void> read_function(Transport& transport, const PlanOptions& options, Pla
         "/v1/functions/" + http::percent_encode(options.function) + "/pipeline";
     ASSIGN_OR_RETURN(const Json json, ask_json(transport, "GET", target));
     const auto part = [&](const char* key) {
-      return json.contains(key) ? json[key].dump(-1, ' ', false, Json::error_handler_t::replace)
-                                : std::string();
+      return json.contains(key) ? json_text(json[key]) : std::string();
     };
     RETURN_IF_ERROR(take_definition(part("pipeline"), "the worker's " + target, inputs));
     RETURN_IF_ERROR(take_profile(part("profile"), "the worker's " + target, inputs));

@@ -16,6 +16,7 @@
 #include "edge/cli/replay_run.h"
 #include "edge/cli/run_summary.h"
 #include "edge/cli/sandbox_wait.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/quantiles.h"
 
 namespace lambent::cli {

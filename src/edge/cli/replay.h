@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 #include "edge/cli/console.h"
+#include "edge/cli/limits.h"
 #include "edge/cli/transport.h"
 #include "sim/workload/trace_reader.h"
 

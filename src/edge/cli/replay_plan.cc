@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/base/random.h"
+#include "core/domain/function_limits.h"
+#include "core/domain/limits.h"
 #include "sim/workload/generator.h"
 #include "sim/workload/resampled.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/domain/limits.h"
 #include "edge/cli/credentials.h"
+#include "edge/cli/limits.h"
 #include "sim/workload/result_file.h"
 #include "sim/workload/trace.h"
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <list>
 
+#include "core/http/limits.h"
+
 namespace lambent::cli {
 namespace {
 

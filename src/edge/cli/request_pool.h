@@ -8,10 +8,10 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
-#include "core/domain/limits.h"
 #include "core/http/client.h"
 #include "core/loop/event_loop.h"
 #include "edge/cli/credentials.h"
+#include "edge/cli/limits.h"
 
 namespace lambent::cli {
 

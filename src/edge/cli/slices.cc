@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/base/units.h"
 #include "edge/cli/slice_names.h"
 #include "edge/cli/text_table.h"
@@ -178,7 +179,7 @@ std::string slices_json(const std::vector<GpuState>& gpus, bool isolates) {
     if (family) object["family"] = family->name;
     list.push_back(std::move(object));
   }
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(list) + "\n";
 }
 
 std::string layouts_text(const mig::MigFamily& family) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/json_text.h"
 #include "core/base/spelling.h"
 
 namespace lambent::cli {
@@ -155,12 +156,11 @@ constexpr const char* kScheduleForm =
     "are tables, [[schedules]], each with cron = \"*/5 * * * *\" or rate = \"5 minutes\"";
 
 // A payload or an event as people write it in TOML.
-std::string json_text(const toml::node& node) {
+std::string text_of(const toml::node& node) {
   std::ostringstream text;
   if (const toml::table* table = node.as_table()) text << toml::json_formatter(*table);
   if (const toml::array* array = node.as_array()) text << toml::json_formatter(*array);
-  return nlohmann::ordered_json::parse(text.str(), nullptr, false)
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(nlohmann::ordered_json::parse(text.str(), nullptr, false));
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ void TableReader::read_event(std::string_view key, std::string& to) {
   if (const auto text = node->value_exact<std::string>()) {
     to = *text;
   } else if (node->is_table() || node->is_array()) {
-    to = json_text(*node);
+    to = text_of(*node);
   } else {
     wrong(key, *node, "must be a path such as \"/warm\", or an event as a table");
   }
@@ -191,7 +191,7 @@ std::optional<Schedule> TableReader::read_schedule(std::string_view key, const t
     if (name.str() == "timezone") to = &schedule.timezone;
     const bool is_event = value.is_table() || value.is_array();
     if (name.str() == "payload" && is_event) {
-      schedule.payload = json_text(value);
+      schedule.payload = text_of(value);
     } else if (name.str() == "catch_up" && value.is_boolean()) {
       schedule.catch_up = value.value_or(false);
     } else if (name.str() == "enabled" && value.is_boolean()) {

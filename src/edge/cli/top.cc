@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/json_text.h"
 #include "core/base/units.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/invocation_rows.h"
@@ -111,7 +112,7 @@ void show(Console& console, const TopOptions& options, const Json& all) {
         {"live", list_in(all["live"], "invocations")},
         {"gpu_runs", list_in(all["live"], "gpu_runs")},
         {"silent_nodes", silent_nodes_of({&all["devices"], &all["functions"], &all["live"]})}};
-    console.out << row.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+    console.out << json_text(row) << "\n";
   } else {
     const std::string text = top_text(all["devices"], all["functions"], all["live"]);
     const auto [lines, columns] = options.size();

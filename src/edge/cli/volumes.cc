@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/domain/limits.h"
 #include "core/domain/volume.h"
 #include "core/http/message.h"
 #include "edge/cli/api_error.h"

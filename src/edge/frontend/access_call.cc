@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/base/json_reading.h"
+#include "core/domain/function_limits.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/http/exchange.h"
 #include "edge/frontend/json_text.h"
 
@@ -163,7 +164,7 @@ std::string line_of(const AccessRecord& record, AccessLogFormat format) {
                          {"took_ms", to_milliseconds(record.took)},
                          {"user_agent", record.user_agent}};
   if (!record.invocation.empty()) line["invocation"] = record.invocation;
-  return to_text(line) + "\n";
+  return json_text(line) + "\n";
 }
 
 http::Server::Handler with_access_log(http::Server::Handler inner, const Clock& clock,

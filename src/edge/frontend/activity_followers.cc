@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/activity_json.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_json.h"
@@ -25,7 +26,7 @@ constexpr size_t kMostFunctions = 2'000;
 constexpr size_t kMostFunctionsOfAll = 500;
 
 std::string event(const char* name, const json& data) {
-  return std::string("event: ") + name + "\ndata: " + to_text(data) + "\n\n";
+  return std::string("event: ") + name + "\ndata: " + json_text(data) + "\n\n";
 }
 
 bool was_called(const FunctionActivity& one) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/activity_json.h"
 #include "edge/frontend/activity_merge.h"
 #include "edge/frontend/json_text.h"
@@ -22,7 +23,7 @@ using nlohmann::json;
 http::Response json_answer(const json& body) {
   http::Response response;
   response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "core/http/limits.h"
 
 namespace lambent::frontend {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/domain/limits.h"
 #include "core/http/streamed_exchange.h"
 #include "edge/frontend/begun_exchange.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "core/base/ids.h"
-#include "core/domain/limits.h"
 #include "core/http/server.h"
 
 namespace lambent::frontend {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/image_function.h"
 #include "core/domain/layer.h"
@@ -90,7 +91,7 @@ Result<Alias> read_alias_copy(const nlohmann::json& copy, TenantId tenant) {
 }
 
 std::string digest_of_copy(const nlohmann::json& copy) {
-  return crypto::to_hex(crypto::sha256(to_text(copy)));
+  return crypto::to_hex(crypto::sha256(json_text(copy)));
 }
 
 Result<FunctionSpec> read_copy(const nlohmann::json& copy, TenantId tenant) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "core/domain/image_function.h"
 #include "edge/frontend/access_call.h"
 #include "edge/frontend/catalog_copy.h"
@@ -243,7 +244,7 @@ void CatalogReplica::take_tenants(const json& tenants) {
     const auto known = uses_.access.find_tenant(name);
     Tenant tenant = known.ok() ? *known : Tenant{};
     tenant.name = name;
-    if (!apply_tenant_patch(to_text(each["settings"]), tenant).ok()) continue;
+    if (!apply_tenant_patch(json_text(each["settings"]), tenant).ok()) continue;
     if (known.ok() && *known == tenant) continue;
     const auto done = [log = &uses_.log, name](const Result<Tenant>& changed) {
       if (changed.ok()) return;
@@ -421,7 +422,7 @@ void CatalogReplica::remember(const Name& name, bool is_here) {
   json names = json::array();
   for (const auto& [tenant, function] : copied_) names.push_back({tenant, function});
   // A small file. Lost, a function that the home forgets meanwhile stays here.
-  if (const auto written = write_file_atomically(record_, to_text(names) + "\n", false);
+  if (const auto written = write_file_atomically(record_, json_text(names) + "\n", false);
       !written.ok()) {
     uses_.log.warning("cluster_record_not_written", {{"error", to_string(written.error())}});
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "core/base/parse_number.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
@@ -35,7 +36,7 @@ Error no_members(const std::string& what) { return {ErrorCode::kInvalidArgument,
 http::Response answer_of(const json& body) {
   http::Response response;
   response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 
@@ -252,7 +253,7 @@ void ClusterFrontend::catalog(const http::Request& request, http::Responder& res
   json body = {{"tenants", std::move(tenants)},
                {"functions", std::move(functions)},
                {"qualified", std::move(qualified)}};
-  const std::string version = crypto::to_hex(crypto::sha256(to_text(body)));
+  const std::string version = crypto::to_hex(crypto::sha256(json_text(body)));
   if (http::query_value(http::query_of(request.target), "known") == version) {
     http::Response same;
     same.status = 304;

@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
-#include "core/domain/limits.h"
 #include "core/http/authority.h"
 #include "core/http/hop_by_hop.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {
@@ -252,7 +253,7 @@ std::string event_of(const EventRequest& from) {
   const bool as_text = is_text(request.headers) && is_utf8(request.body);
   const bool in_base64 = !request.body.empty() && !as_text;
   event["isBase64Encoded"] = in_base64;
-  std::string text = to_text(event);
+  std::string text = json_text(event);
   if (request.body.empty()) return text;
   // A body of megabytes is no work for a JSON library.
   text.pop_back();

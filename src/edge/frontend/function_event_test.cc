@@ -1,11 +1,10 @@
 #include "edge/frontend/function_event.h"
+#include "edge/frontend/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-
-#include "core/domain/limits.h"
 
 namespace lambent::frontend {
 namespace {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/domain/model_function.h"
 #include "core/http/hop_by_hop.h"
 #include "edge/frontend/cross_origin.h"
@@ -150,7 +151,7 @@ http::Response answer_of(Result<InvocationResult> ended, const std::string& func
     body["hint"] = hint_of(result, function);
   }
   if (with_log && !result.log_tail.empty()) body["log"] = result.log_tail;
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 
@@ -162,8 +163,8 @@ http::Response plain_answer_of(const http::Response& full) {
   if (const auto later = full.headers.get("Retry-After"); !later.empty()) {
     plain.headers.add("Retry-After", std::string(later));
   }
-  plain.body = to_text({{"message", full.status >= 500 ? "the function gave no answer"
-                                                       : "the request was refused"}});
+  plain.body = json_text(nlohmann::json{
+      {"message", full.status >= 500 ? "the function gave no answer" : "the request was refused"}});
   return plain;
 }
 

@@ -9,6 +9,7 @@
 #include "core/domain/function_fields.h"
 #include "core/domain/image_function.h"
 #include "core/domain/layer.h"
+#include "core/domain/limits.h"
 #include "core/domain/version.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"

@@ -10,7 +10,9 @@
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "core/domain/layer.h"
+#include "core/domain/limits.h"
 #include "core/domain/openai_models.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {

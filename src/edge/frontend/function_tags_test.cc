@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/domain/testing/every_field.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {

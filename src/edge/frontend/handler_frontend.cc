@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/json_text.h"
+#include "core/domain/limits.h"
 #include "core/domain/version.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/streamed_exchange.h"
@@ -27,7 +29,7 @@ http::Response plain_failure(int status, InvocationId id, const std::string& rea
                                       : "Request Refused";
   nlohmann::json body = {{"message", words}, {"requestId", to_string(id)}};
   if (!reason.empty()) body["reason"] = reason;
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 

@@ -1,5 +1,6 @@
 // Requests to handlers by the frontend of functions: what is invoked, and what the client gets.
 #include "edge/frontend/handler_frontend.h"
+#include "core/domain/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "edge/frontend/function_event.h"
 #include "edge/frontend/function_frontend.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/testing/stream_client.h"
 #include "edge/frontend/testing/testing.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
@@ -47,7 +48,7 @@ Result<WhatIfQuery> read_what_if(const std::string& text) {
     } else if (key == "changes" && value.is_object() && value.size() <= kMostChanges) {
       for (const auto& [name, setting] : value.items()) {
         const std::string word =
-            setting.is_string() ? setting.get<std::string>() : to_text(setting);
+            setting.is_string() ? setting.get<std::string>() : json_text(setting);
         if (!is_word(name) || !is_word(word)) {
           return bad_question("changes must be settings such as \"D\": 3 or \"policy\": \"fcfs\"");
         }

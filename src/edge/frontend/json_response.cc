@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/json_text.h"
 
 namespace lambent::frontend {
@@ -10,7 +11,7 @@ http::Response json_response(int status, const nlohmann::json& body) {
   http::Response response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 

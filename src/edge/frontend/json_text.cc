@@ -52,8 +52,4 @@ Result<json> parse_json(std::string_view text) {
   return value;
 }
 
-std::string to_text(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 }  // namespace lambent::frontend

@@ -1,5 +1,4 @@
-// JSON from strangers: parsed without exceptions and only so deep; and text that is safe to put
-// into JSON. Free functions; any thread.
+// JSON from strangers, parsed without exceptions and only so deep. Free functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,8 +27,5 @@ CutJson cut_long_string(std::string_view text, std::string_view key);
 constexpr double seconds_of(Duration duration) {
   return static_cast<double>(duration.count()) / 1e9;
 }
-
-// As text; bytes that are not UTF-8 are replaced.
-std::string to_text(const nlohmann::json& value);
 
 }  // namespace lambent::frontend

@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/domain/limits.h"
 #include "core/domain/version.h"
 #include "core/http/trace_context.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/offload.h"
 #include "edge/inference/batch.h"
 #include "edge/inference/compression.h"

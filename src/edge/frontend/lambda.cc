@@ -8,6 +8,7 @@
 
 #include "core/base/base64.h"
 #include "core/base/spelling.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/json_response.h"

@@ -4,13 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/base/parse_number.h"
 #include "core/domain/cors.h"
+#include "core/domain/function_limits.h"
+#include "core/domain/limits.h"
 #include "core/http/trace_context.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_absent.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
 
@@ -351,8 +355,7 @@ Result<std::string> read_cors(const json& object) {
     if (!value.is_null()) ours[known->second] = value;
   }
   if (ours.empty()) return std::string();
-  ASSIGN_OR_RETURN(const Cors cors,
-                   parse_cors(ours.dump(-1, ' ', false, json::error_handler_t::replace)));
+  ASSIGN_OR_RETURN(const Cors cors, parse_cors(json_text(ours)));
   return text_of(cors);
 }
 

@@ -15,6 +15,7 @@
 #include "edge/frontend/event_invoke_config.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/lambda_fault.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -60,7 +61,7 @@ http::Response response_of(const LambdaFault& fault) {
   if (fault.code) response.headers.add("x-lambent-code", std::string(name_of(*fault.code)));
   if (fault.status == 429) add_retry_after(response.headers, fault.retry_after);
   if (!fault.allow.empty()) response.headers.add("Allow", fault.allow);
-  response.body = to_text(body);
+  response.body = json_text(body);
   return response;
 }
 

@@ -1,4 +1,5 @@
 // Functions over the Lambda API: made, shown, changed, removed, and what is refused.
+#include "core/domain/limits.h"
 #include "edge/frontend/testing/lambda_testing.h"
 
 namespace lambent::frontend {

@@ -1,4 +1,5 @@
 // Invocations over the Lambda API: what they carry, how they end, what is refused.
+#include "core/domain/limits.h"
 #include "edge/frontend/testing/lambda_testing.h"
 
 namespace lambent::frontend {

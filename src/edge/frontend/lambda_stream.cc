@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/domain/limits.h"
 #include "core/http/event_stream.h"
 #include "core/http/streamed_exchange.h"
@@ -31,15 +32,15 @@ std::string frame_of(std::string type, std::string content_type, std::string pay
 }
 
 http::EventFrame last_event(const nlohmann::json& end) {
-  return event_of("InvokeComplete", "application/json", to_text(end));
+  return event_of("InvokeComplete", "application/json", json_text(end));
 }
 
 }  // namespace
 
 http::EventFrame lost_stream_end(const Error& error) {
   return last_event({{"ErrorCode", "NodeLost"},
-                     {"ErrorDetails", to_text({{"errorType", "Lambent.NodeLost"},
-                                               {"errorMessage", error.message}})}});
+                     {"ErrorDetails", json_text(nlohmann::json{{"errorType", "Lambent.NodeLost"},
+                                                               {"errorMessage", error.message}})}});
 }
 
 void LambdaStream::listen(std::function<void()> on_gone) {

@@ -1,6 +1,7 @@
 // Versions and aliases in Lambda's API.
 #include <gmock/gmock.h>
 
+#include "core/domain/function_limits.h"
 #include "edge/frontend/testing/lambda_testing.h"
 
 namespace lambent::frontend {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/domain/limits.h"
 #include "core/http/streamed_exchange.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/base/log.h"
 #include "core/base/utf8.h"
 #include "edge/frontend/json_text.h"
@@ -51,7 +52,7 @@ std::string LogView::about(const LogReader::Answer& answer, bool notes_silent) {
       object["nodes"] = answer.nodes;
       object["silent_nodes"] = answer.silent;
     }
-    shown += to_text(object) + "\n";
+    shown += json_text(object) + "\n";
   }
   if (!form_.is_json && notes_silent && !begins && answer.log.older_is_gone) {
     text_.note("[older lines are gone]", shown);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/domain/model_function.h"
 #include "edge/frontend/activity_merge.h"
 #include "edge/frontend/json_text.h"
@@ -32,7 +33,8 @@ Response json_response(int status, std::string body) {
 
 Response result_response(Result<std::optional<InvocationResult>> found) {
   if (!found.ok()) return error_response(found.error());
-  if (!found->has_value()) return json_response(202, to_text({{"state", "pending"}}));
+  if (!found->has_value())
+    return json_response(202, json_text(nlohmann::json{{"state", "pending"}}));
   InvocationResult& result = **found;
   Response response = json_response(200, std::move(result.payload));
   add_outcome(response.headers, result);
@@ -136,11 +138,11 @@ class Answering {
     }
     const auto cancelled = options_.cancel(call.tenant, call.invocation);
     if (!cancelled.ok()) return responder_.send(error_response(cancelled.error()));
-    responder_.send(
-        json_response(cancelled->ended ? 200 : 202,
-                      to_text({{"invocation", to_string(call.invocation)},
-                               {"was", cancelled->was},
-                               {"state", cancelled->ended ? "cancelled" : "cancelling"}})));
+    responder_.send(json_response(
+        cancelled->ended ? 200 : 202,
+        json_text(nlohmann::json{{"invocation", to_string(call.invocation)},
+                                 {"was", cancelled->was},
+                                 {"state", cancelled->ended ? "cancelled" : "cancelling"}})));
   }
 
   void operator()(ListSlices& call) {
@@ -209,18 +211,18 @@ class Answering {
 
   void operator()(GetVersion&) {
     const WorkerFacts& about = options_.about;
-    responder_.send(
-        json_response(200, to_text({{"name", "lambent"},
-                                    {"version", options_.version},
-                                    {"policy", about.policy},
-                                    {"time_scale", about.time_scale},
-                                    {"devices", about.devices},
-                                    {"emulated", about.emulated},
-                                    {"gpu", about.gpu},
-                                    {"concurrency", about.concurrency},
-                                    {"device_memory_bytes", about.device_memory.count},
-                                    {"context_memory_bytes", about.context_memory.count},
-                                    {"object_socket", about.object_socket}})));
+    responder_.send(json_response(
+        200, json_text(nlohmann::json{{"name", "lambent"},
+                                      {"version", options_.version},
+                                      {"policy", about.policy},
+                                      {"time_scale", about.time_scale},
+                                      {"devices", about.devices},
+                                      {"emulated", about.emulated},
+                                      {"gpu", about.gpu},
+                                      {"concurrency", about.concurrency},
+                                      {"device_memory_bytes", about.device_memory.count},
+                                      {"context_memory_bytes", about.context_memory.count},
+                                      {"object_socket", about.object_socket}})));
   }
 
   void operator()(GetSettings&) {
@@ -228,8 +230,9 @@ class Answering {
     for (const WorkerFacts::Setting& each : options_.about.settings) {
       settings.push_back({{"name", each.name}, {"value", each.value}, {"meaning", each.meaning}});
     }
-    responder_.send(json_response(
-        200, to_text({{"settings", std::move(settings)}, {"policies", options_.about.policies}})));
+    responder_.send(
+        json_response(200, json_text(nlohmann::json{{"settings", std::move(settings)},
+                                                    {"policies", options_.about.policies}})));
   }
 
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }
@@ -298,7 +301,7 @@ class Answering {
         [answer, merge, own = std::move(own)](const NodeAnswers& others) {
           nlohmann::json body = merge(nlohmann::json::parse(own), others.answers);
           body["silent_nodes"] = others.silent;
-          answer->send(json_response(200, to_text(body)));
+          answer->send(json_response(200, json_text(body)));
         });
   }
 

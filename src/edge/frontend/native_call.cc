@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/base/parse_number.h"
-#include "core/domain/limits.h"
 #include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"

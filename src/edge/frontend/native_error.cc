@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -37,7 +38,7 @@ const char* lambda_type_of(int status) {
 
 }  // namespace
 
-std::string error_body(const Error& error) { return to_text({{"error", error_json(error)}}); }
+std::string error_body(const Error& error) { return json_text(json{{"error", error_json(error)}}); }
 
 http::Response error_response(const Error& error, Duration retry_after) {
   http::Response response;
@@ -54,9 +55,10 @@ http::Response server_error(int status, std::string_view reason) {
   response.headers.add("Content-Type", "application/json");
   response.headers.add("x-amzn-ErrorType", lambda_type_of(status));
   if (status == 503) add_retry_after(response.headers, {});
-  response.body = to_text({{"Type", status < 500 ? "User" : "Service"},
-                           {"Message", reason},
-                           {"error", error_json(Error{code_of(status), std::string(reason)})}});
+  response.body =
+      json_text(json{{"Type", status < 500 ? "User" : "Service"},
+                     {"Message", reason},
+                     {"error", error_json(Error{code_of(status), std::string(reason)})}});
   return response;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/json_text.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "core/domain/slice.h"
@@ -127,7 +128,7 @@ json list(const char* key, const std::vector<T>& values) {
 std::string function_list(const std::vector<FunctionStatus>& functions, const std::string& next) {
   json body = list("functions", functions);
   if (!next.empty()) body["next"] = next;
-  return to_text(body);
+  return json_text(body);
 }
 
 std::string sandbox_list(std::vector<SandboxStatus> sandboxes, size_t limit) {
@@ -135,7 +136,7 @@ std::string sandbox_list(std::vector<SandboxStatus> sandboxes, size_t limit) {
   if (all > limit) sandboxes.resize(limit);
   json body = list("sandboxes", sandboxes);
   body["all"] = all;
-  return to_text(body);
+  return json_text(body);
 }
 
 }  // namespace lambent::frontend

@@ -1,4 +1,5 @@
 #include "edge/frontend/native.h"
+#include "edge/frontend/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,10 @@
 
 #include "core/base/parse_number.h"
 #include "core/domain/limits.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/plain_text.h"
+#include "node/objects/limits.h"
 
 namespace lambent::frontend {
 namespace {

@@ -4,8 +4,10 @@
 
 #include "core/base/sealed_memory.h"
 #include "core/crypto/crypto.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
 

@@ -1,4 +1,6 @@
 #include "edge/frontend/objects.h"
+#include "core/domain/limits.h"
+#include "edge/frontend/limits.h"
 
 #include <gtest/gtest.h>
 

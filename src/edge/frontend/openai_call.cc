@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/http/multipart.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
@@ -57,7 +58,7 @@ http::Response error_response(int status, const json& error) {
   http::Response response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
-  response.body = to_text({{"error", error}});
+  response.body = json_text(json{{"error", error}});
   return response;
 }
 

@@ -46,10 +46,6 @@ TEST(JsonText, WhatIsShortEscapedOrUnfinishedStays) {
   }
 }
 
-TEST(JsonText, BytesThatAreNoTextAreReplaced) {
-  EXPECT_EQ(to_text(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
-}
-
 TEST(LambdaName, EveryFormNamesTheSameFunction) {
   for (const char* text :
        {"f-1", "f-1:$LATEST", "123456789012:function:f-1", "function:f-1",

@@ -7,8 +7,8 @@
 
 #include "core/base/sealed_memory.h"
 #include "core/crypto/crypto.h"
-#include "core/domain/limits.h"
 #include "core/http/forward_service.h"
+#include "node/objects/limits.h"
 
 namespace lambent::frontend {
 namespace {

@@ -6,12 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/base/parse_number.h"
-#include "core/domain/limits.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/offload.h"
 #include "edge/frontend/replayed_exchange.h"
@@ -222,7 +223,7 @@ Result<std::string> SharedMemoryFrontend::perform(TenantId tenant, const std::st
     ASSIGN_OR_RETURN(const Region region, uses_.regions->find(tenant, name));
     list.push_back(json_of(region->spec()));
   }
-  return to_text(list);
+  return json_text(list);
 }
 
 std::vector<uid_t> SharedMemoryFrontend::owners_of(TenantId tenant) const {

@@ -1,6 +1,7 @@
 // Inferences whose tensors lie in shared memory, before a server gets them; and the routes by
 // which regions are registered.
 #include "edge/frontend/shared_memory_frontend.h"
+#include "edge/frontend/limits.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/domain/limits.h"
 #include "edge/frontend/testing/fake_access.h"
 #include "edge/frontend/testing/stream_client.h"
 #include "edge/frontend/testing/testing.h"

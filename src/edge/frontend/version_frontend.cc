@@ -7,6 +7,7 @@
 #include "core/base/parse_number.h"
 #include "core/domain/function_record.h"
 #include "core/domain/image_function.h"
+#include "core/domain/limits.h"
 #include "core/http/multipart.h"
 #include "edge/frontend/function_changes.h"
 #include "edge/frontend/function_json.h"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
 #include "core/domain/mount.h"
@@ -94,7 +95,7 @@ VolumeList volume_list_of(std::vector<ToldVolume> volumes) {
 std::string json_text_of(const VolumeList& list) {
   json volumes = json::array();
   for (const ToldVolume& each : list.volumes) volumes.push_back(json_of(each));
-  return to_text(json{{"version", list.version}, {"volumes", std::move(volumes)}});
+  return json_text(json{{"version", list.version}, {"volumes", std::move(volumes)}});
 }
 
 std::string json_text_of(const VolumePage& page) {
@@ -103,7 +104,7 @@ std::string json_text_of(const VolumePage& page) {
     files.push_back(
         {{"path", file.path}, {"size_bytes", file.size.count}, {"sha256", file.sha256}});
   }
-  return to_text(
+  return json_text(
       json{{"version", page.version}, {"files", std::move(files)}, {"is_last", page.is_last}});
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/domain/inference.h"
 #include "core/domain/tensor_type.h"
 
@@ -23,10 +24,6 @@ constexpr const char* kJsonLength = "Inference-Header-Content-Length";
 constexpr const char* kRegion = "shared_memory_region";
 
 Error invalid(const std::string& message) { return {ErrorCode::kInvalidArgument, message}; }
-
-std::string text_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 template <typename Parameter>
 json json_of(const Parameter& parameter) {
@@ -404,8 +401,8 @@ Result<http::Request> register_request(
   http::Request made{.method = "POST"};
   made.target = region_target("system", request.name(), "register");
   made.headers.add("Content-Type", "application/json");
-  made.body = text_of(
-      {{"key", request.key()}, {"offset", request.offset()}, {"byte_size", request.byte_size()}});
+  made.body = json_text(json{
+      {"key", request.key()}, {"offset", request.offset()}, {"byte_size", request.byte_size()}});
   return made;
 }
 
@@ -419,7 +416,7 @@ Result<std::string> regions_by_name(const std::string& list) {
     if (name.empty()) return error;
     by_name[name] = region;
   }
-  return text_of({{"regions", std::move(by_name)}});
+  return json_text(json{{"regions", std::move(by_name)}});
 }
 
 Result<http::Request> infer_request(const ::inference::ModelInferRequest& request) {
@@ -439,7 +436,7 @@ Result<http::Request> infer_request(const ::inference::ModelInferRequest& reques
   http::Request made{.method = "POST"};
   ASSIGN_OR_RETURN(made.target,
                    model_target(request.model_name(), request.model_version(), "/infer"));
-  made.body = text_of(head);
+  made.body = json_text(head);
   made.headers.add("Content-Type", "application/octet-stream");
   made.headers.add(kJsonLength, std::to_string(made.body.size()));
   made.body += inputs.bytes;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/json_survey.h"
+#include "core/base/json_text.h"
 #include "edge/inference/compression.h"
 
 namespace lambent::inference {
@@ -135,7 +136,7 @@ class ElementWriter {
     content_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   Error wrong(const Json& value) const {
-    std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = json_text(value);
     if (text.size() > 40) text = text.substr(0, 40) + "...";
     return refused("element " + std::to_string(written_ - 1) + " of data, " + text + ", is no " +
                    std::string(name_of(type_)));

@@ -7,16 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/domain/version.h"
 
 namespace lambent::inference {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr auto kReplace = Json::error_handler_t::replace;
-
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, kReplace); }
 
 template <typename T>
 void append_number(std::string& text, T value) {
@@ -86,7 +83,7 @@ Result<void> append_data(std::string& text, const Tensor& tensor) {
       ASSIGN_OR_RETURN(const auto elements, bytes_elements(content, count.value_or(0)));
       for (size_t i = 0; i < elements.size(); ++i) {
         if (i > 0) text += ',';
-        text += text_of(Json(std::string(elements[i])));
+        text += json_text(Json(std::string(elements[i])));
       }
       return {};
     }
@@ -129,16 +126,16 @@ Json configuration_of(const std::vector<TensorSpec>& specs, bool has_batches) {
 
 Result<http::Response> infer_response(const ModelIdentity& model, const InferRequest& request,
                                       std::span<const Tensor> tensors) {
-  std::string json = "{\"model_name\":" + text_of(Json(model.name)) +
-                     ",\"model_version\":" + text_of(Json(model.version));
-  if (!request.id.empty()) json += ",\"id\":" + text_of(Json(request.id));
+  std::string json = "{\"model_name\":" + json_text(Json(model.name)) +
+                     ",\"model_version\":" + json_text(Json(model.version));
+  if (!request.id.empty()) json += ",\"id\":" + json_text(Json(request.id));
   json += ",\"outputs\":[";
   std::string binary;
   bool has_binary = false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (i > 0) json += ',';
-    json += "{\"name\":" + text_of(Json(tensor.name)) + ",\"datatype\":\"" +
+    json += "{\"name\":" + json_text(Json(tensor.name)) + ",\"datatype\":\"" +
             std::string(name_of(tensor.type)) + "\",\"shape\":" + lambent::to_string(tensor.shape);
     if (request.outputs[i].is_binary) {
       has_binary = true;
@@ -182,12 +179,12 @@ ModelIdentity model_identity(std::string_view function, std::string_view version
 }
 
 std::string metadata_json(const ModelIdentity& model, const ModelDescription& description) {
-  return text_of(
-      {{"name", model.name},
-       {"versions", model.versions.empty() ? Json::array({model.version}) : Json(model.versions)},
-       {"platform", description.platform},
-       {"inputs", json_of(description.inputs)},
-       {"outputs", json_of(description.outputs)}});
+  return json_text(Json{
+      {"name", model.name},
+      {"versions", model.versions.empty() ? Json::array({model.version}) : Json(model.versions)},
+      {"platform", description.platform},
+      {"inputs", json_of(description.inputs)},
+      {"outputs", json_of(description.outputs)}});
 }
 
 std::string configuration_json(const ModelIdentity& model, const ModelDescription& description) {
@@ -205,7 +202,7 @@ std::string configuration_json(const ModelIdentity& model, const ModelDescriptio
         {"max_queue_delay_microseconds",
          std::chrono::duration_cast<microseconds>(description.batches->most_wait).count()}};
   }
-  return text_of(json);
+  return json_text(json);
 }
 
 http::Response json_response(std::string text) {
@@ -216,7 +213,7 @@ http::Response json_response(std::string text) {
 }
 
 http::Response error_response(int status, const std::string& message) {
-  http::Response response = json_response(text_of({{"error", message}}));
+  http::Response response = json_response(json_text(Json{{"error", message}}));
   response.status = status;
   return response;
 }

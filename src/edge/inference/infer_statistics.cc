@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
+
 namespace lambent::inference {
 namespace {
 
@@ -49,8 +51,7 @@ std::string statistics_json(const ModelIdentity& identity, const InferStatistics
         {"cache_hit", json_of(none)},
         {"cache_miss", json_of(none)}}},
       {"batch_stats", std::move(batches)}};
-  return Json{{"model_stats", Json::array({model})}}.dump(-1, ' ', false,
-                                                          Json::error_handler_t::replace);
+  return json_text(Json{{"model_stats", Json::array({model})}});
 }
 
 }  // namespace lambent::inference

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/json_survey.h"
+#include "core/base/json_text.h"
 #include "edge/inference/infer_request.h"
 
 namespace lambent::inference {
@@ -24,10 +25,6 @@ constexpr const char* kJsonLength = "Inference-Header-Content-Length";
 Error no_answer(const std::string& why) {
   return {ErrorCode::kInternal,
           "the model's answer is none of the Open Inference Protocol: " + why};
-}
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string name_in(const Json& tensor) {
@@ -76,7 +73,7 @@ class RequestRewriter {
     if (!names_any_) return std::optional<SharedMemoryRequest>();
     // Bytes that belong to no input are refused by who knows the inputs.
     if (!behind_.empty()) request_.inputs.push_back({.own = behind_, .shared = std::nullopt});
-    request_.json = text_of(document_);
+    request_.json = json_text(document_);
     return std::optional(std::move(request_));
   }
 
@@ -180,7 +177,7 @@ class AnswerReader {
       if (!found_[i]) return no_answer("output '" + outputs_[i].name + "' is not there");
     }
     http::Response& response = answer_.response;
-    response.body = text_of(document);
+    response.body = json_text(document);
     for (const auto& [name, value] : headers.fields()) {
       const bool is_of_body = http::same_name(name, "Content-Length") ||
                               http::same_name(name, "Content-Type") ||

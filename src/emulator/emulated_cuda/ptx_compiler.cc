@@ -21,6 +21,7 @@
 #include "emulator/emulated_cuda/code_cache.h"
 #include "emulator/emulated_cuda/compilations.h"
 #include "emulator/emulated_cuda/own_file.h"
+#include "gpu/cuda_abi/host_compilers.h"
 #include "gpu/cuda_abi/ptx_job.h"
 
 namespace lambent::emulated_cuda {
@@ -51,7 +52,9 @@ std::string program_of(const CodeSettings& settings) {
 // Where the C++ compiler is; empty if there is none.
 fs::path host_compiler_of(const CodeSettings& settings) {
   std::vector<std::string> names = {settings.host_compiler};
-  if (names[0].empty()) names = {"clang++", "g++"};
+  if (names[0].empty()) {
+    names.assign(std::begin(cuda_abi::kHostCompilers), std::end(cuda_abi::kHostCompilers));
+  }
   std::error_code none;
   for (const std::string& name : names) {
     if (name.find('/') != std::string::npos) return fs::canonical(name, none);

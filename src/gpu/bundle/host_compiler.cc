@@ -10,6 +10,7 @@
 #include "core/base/fd.h"
 #include "gpu/bundle/elf_module.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/host_compilers.h"
 
 namespace lambent::bundle {
 namespace {
@@ -164,10 +165,11 @@ Result<ChildOutcome> run_one_compiler(const HostCompilation& c, const std::strin
 Result<ChildOutcome> run_compiler(const HostCompilation& c,
                                   std::vector<ThreadLocalSymbol>& symbols) {
   if (!c.compiler.empty()) return run_one_compiler(c, c.compiler, symbols);
-  auto outcome = run_one_compiler(c, "clang++", symbols);
-  if (outcome.ok() || outcome.error().code != ErrorCode::kUnavailable) return outcome;
-  outcome = run_one_compiler(c, "g++", symbols);
-  if (outcome.ok()) return outcome;
+  Result<ChildOutcome> outcome = Error{ErrorCode::kUnavailable, "none is named"};
+  for (const char* compiler : cuda_abi::kHostCompilers) {
+    outcome = run_one_compiler(c, compiler, symbols);
+    if (outcome.ok() || outcome.error().code != ErrorCode::kUnavailable) return outcome;
+  }
   return outcome.error().with_context("no host compiler: install clang or g++");
 }
 

@@ -13,6 +13,7 @@
 #include "gpu/bundle/program_files.h"
 #include "gpu/bundle/ptx_program.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/host_compilers.h"
 
 namespace lambent::bundle {
 namespace {
@@ -177,9 +178,14 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
     command.insert(command.end(), options.begin(), options.end());
     return run_child(command, c.limits);
   };
-  auto outcome = run(c.compiler.empty() ? "clang++" : c.compiler);
-  if (!outcome.ok() && outcome.error().code == ErrorCode::kUnavailable && c.compiler.empty()) {
-    outcome = run("g++");
+  std::vector<std::string> compilers = {c.compiler};
+  if (c.compiler.empty()) {
+    compilers.assign(std::begin(cuda_abi::kHostCompilers), std::end(cuda_abi::kHostCompilers));
+  }
+  Result<ChildOutcome> outcome = Error{ErrorCode::kUnavailable, "none is named"};
+  for (const std::string& compiler : compilers) {
+    outcome = run(compiler);
+    if (outcome.ok() || outcome.error().code != ErrorCode::kUnavailable) break;
   }
   RETURN_IF_ERROR(outcome);
   std::string what = "compile " + names_of(program) + " for the host";

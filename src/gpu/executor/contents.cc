@@ -4,7 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/base/sealed_memory.h"
-#include "core/domain/limits.h"
+#include "gpu/executor/limits.h"
 
 namespace lambent::executor {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "core/domain/limits.h"
+#include "gpu/executor/limits.h"
 #include "gpu/executor/testing/function_testing.h"
 
 namespace lambent::executor {

@@ -2,7 +2,7 @@
 // speaks as the worker, which has them.
 #include <gmock/gmock.h>
 
-#include "core/domain/limits.h"
+#include "gpu/executor/limits.h"
 #include "gpu/executor/testing/function_testing.h"
 
 namespace lambent::executor {

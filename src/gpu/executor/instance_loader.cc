@@ -9,8 +9,8 @@
 #include <map>
 #include <utility>
 
-#include "core/domain/limits.h"
 #include "decide/kernel_graph/graph_json.h"
+#include "decide/kernel_graph/limits.h"
 #include "gpu/executor/file_io.h"
 
 namespace lambent::executor {

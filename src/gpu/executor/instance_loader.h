@@ -119,8 +119,6 @@ class InstanceLoader {
   // and needs one of its own.
   Result<std::unique_ptr<Placement>> place(std::span<const uint32_t> groups, bool has_calls);
 
-  size_t kernel_loads() const { return kernels_.loads(); }
-
  private:
   Result<std::shared_ptr<const LoadedBundle>> load_bundle(const std::string& name,
                                                           const Order& order);

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "gpu/executor/limits.h"
 
 namespace lambent::executor {
 namespace {

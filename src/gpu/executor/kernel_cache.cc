@@ -78,7 +78,6 @@ Result<std::shared_ptr<const LoadedBundle>> KernelCache::load(const std::string&
     ASSIGN_OR_RETURN(const std::string bytes, read(image.path, kMostImageBytes));
     auto module = cuda::Module::load(driver_, bytes);
     if (module.ok()) {
-      ++loads_;
       known.bundle =
           std::make_shared<const LoadedBundle>(std::move(bundle), image, std::move(*module));
       std::shared_ptr<const LoadedBundle> loaded = known.bundle;

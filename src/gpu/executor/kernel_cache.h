@@ -47,8 +47,6 @@ class KernelCache {
   Result<std::shared_ptr<const LoadedBundle>> load(const std::string& folder,
                                                    const bundle::ReadFile& read, bool modelled);
 
-  size_t loads() const { return loads_; }  // how often the driver was given an image that it took
-
  private:
   struct Known {
     std::shared_ptr<const LoadedBundle> bundle;
@@ -60,7 +58,6 @@ class KernelCache {
   const std::pair<int, int> capability_;
   std::map<std::pair<std::string, bool>, Known> known_;  // by content hash, and whether modelled
   uint64_t clock_ = 0;
-  size_t loads_ = 0;
 };
 
 }  // namespace lambent::executor

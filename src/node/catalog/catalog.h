@@ -12,7 +12,7 @@
 
 #include "core/base/fault_points.h"
 #include "core/base/result.h"
-#include "core/domain/limits.h"
+#include "node/catalog/limits.h"
 #include "node/catalog/records.h"
 #include "node/catalog/shared_catalog.h"
 

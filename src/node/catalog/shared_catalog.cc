@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "node/catalog/limits.h"
 #include "node/catalog/postgres_database.h"
 #include "node/catalog/shared_schema.h"
 

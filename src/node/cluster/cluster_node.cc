@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/domain/kernel_graph_service.h"
+#include "core/domain/limits.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/message.h"
 

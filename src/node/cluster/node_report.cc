@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
+
 namespace lambent::cluster {
 namespace {
 
@@ -182,21 +184,20 @@ std::string to_json(const NodeReport& report) {
   for (const GpuFacts& gpu : report.gpus) {
     gpus.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory.count}});
   }
-  return json{{"node", report.node},
-              {"version", report.version},
-              {"takes_work", report.takes_work},
-              {"shares_objects", report.shares_objects},
-              {"shares_versions", report.shares_versions},
-              {"slots", report.slots},
-              {"load", report.load},
-              {"memory_free", report.memory_free.count},
-              {"gpus", std::move(gpus)},
-              {"warm", std::move(warm)},
-              {"fetched", json_of(report.fetched)},
-              {"absent", json_of(report.absent)},
-              {"revoked", std::move(revoked)},
-              {"tenants", std::move(tenants)}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(json{{"node", report.node},
+                        {"version", report.version},
+                        {"takes_work", report.takes_work},
+                        {"shares_objects", report.shares_objects},
+                        {"shares_versions", report.shares_versions},
+                        {"slots", report.slots},
+                        {"load", report.load},
+                        {"memory_free", report.memory_free.count},
+                        {"gpus", std::move(gpus)},
+                        {"warm", std::move(warm)},
+                        {"fetched", json_of(report.fetched)},
+                        {"absent", json_of(report.absent)},
+                        {"revoked", std::move(revoked)},
+                        {"tenants", std::move(tenants)}});
 }
 
 Result<NodeReport> parse_report(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "node/environments/order_reader.h"
 
 namespace lambent::environments {
@@ -9,28 +10,24 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_of(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string to_json(const BuildOrder& order) {
-  return text_of(
-      {{"folder", order.folder},
-       {"key", order.key},
-       {"uv", order.uv},
-       {"python", order.python},
-       {"index", order.index},
-       {"files", order.files},
-       {"wheels", order.wheels},
-       {"offline", order.offline},
-       {"locked", order.locked},
-       {"requirements", order.requirements},
-       {"variables", order.variables},
-       {"most_bytes", order.most.count},
-       {"timeout_ms",
-        static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(order.timeout).count())}});
+  return json_text(json{
+      {"folder", order.folder},
+      {"key", order.key},
+      {"uv", order.uv},
+      {"python", order.python},
+      {"index", order.index},
+      {"files", order.files},
+      {"wheels", order.wheels},
+      {"offline", order.offline},
+      {"locked", order.locked},
+      {"requirements", order.requirements},
+      {"variables", order.variables},
+      {"most_bytes", order.most.count},
+      {"timeout_ms",
+       static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(order.timeout).count())}});
 }
 
 Result<BuildOrder> parse_build_order(std::string_view text) {
@@ -59,9 +56,9 @@ Result<BuildOrder> parse_build_order(std::string_view text) {
 }
 
 std::string to_json(const BuildReport& report) {
-  return text_of({{"bytes", report.size.count},
-                  {"cache_bytes", report.cache.count},
-                  {"packages", report.packages}});
+  return json_text(json{{"bytes", report.size.count},
+                        {"cache_bytes", report.cache.count},
+                        {"packages", report.packages}});
 }
 
 Result<BuildReport> parse_build_report(std::string_view text) {

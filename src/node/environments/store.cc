@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "node/environments/build_failure.h"
 #include "node/environments/builder.h"
@@ -37,8 +38,7 @@ std::string key_of(const BuildOrder& order, const std::string& version) {
                                 order.offline,
                                 order.locked,
                                 order.requirements};
-  return crypto::to_hex(
-      crypto::sha256(facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  return crypto::to_hex(crypto::sha256(json_text(facts)));
 }
 
 bool is_key(const std::string& text) {

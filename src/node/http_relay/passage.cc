@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/http/hop_by_hop.h"
+#include "core/http/limits.h"
+#include "node/http_relay/limits.h"
 
 namespace lambent::http_relay {
 namespace {

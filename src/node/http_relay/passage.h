@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/domain/limits.h"
 #include "core/http/response_parser.h"
 #include "core/http/streamed_exchange.h"
 #include "node/http_relay/relayed_request.h"
@@ -54,7 +53,6 @@ class Passage {
   // False: this is over.
   bool take(std::string_view bytes);
   void begin_answer();
-  bool pass_answer();
   void on_upstream_end(http::Transfer::Kind kind);
   void finish();
   void client_left();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/http_relay/limits.h"
+
 namespace lambent::http_relay {
 namespace {
 

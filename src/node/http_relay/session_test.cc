@@ -1,5 +1,6 @@
 // A session and the programs that it relays to: real sockets on this machine, played by the test.
 #include "node/http_relay/session.h"
+#include "node/http_relay/limits.h"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>

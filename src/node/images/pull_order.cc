@@ -6,6 +6,7 @@
 
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
+#include "core/base/json_text.h"
 #include "core/domain/image_function.h"
 #include "node/environments/order_reader.h"
 
@@ -15,29 +16,25 @@ namespace {
 using environments::OrderReader;
 using nlohmann::json;
 
-std::string text_of_json(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string to_json(const PullOrder& order) {
   const auto timeout = std::chrono::duration_cast<milliseconds>(order.timeout).count();
-  return text_of_json({{"folder", order.folder},
-                       {"work", order.work},
-                       {"skopeo", order.skopeo},
-                       {"umoci", order.umoci},
-                       {"auth_file", order.auth_file},
-                       {"auth", order.auth},
-                       {"proves", order.proves},
-                       {"reference", order.reference},
-                       {"local_path", order.local_path},
-                       {"is_copy", order.is_copy},
-                       {"keeps_layout", order.keeps_layout},
-                       {"plain_http", order.plain_http},
-                       {"variables", order.variables},
-                       {"most_bytes", order.most.count},
-                       {"timeout_ms", static_cast<uint64_t>(timeout)}});
+  return json_text(json{{"folder", order.folder},
+                        {"work", order.work},
+                        {"skopeo", order.skopeo},
+                        {"umoci", order.umoci},
+                        {"auth_file", order.auth_file},
+                        {"auth", order.auth},
+                        {"proves", order.proves},
+                        {"reference", order.reference},
+                        {"local_path", order.local_path},
+                        {"is_copy", order.is_copy},
+                        {"keeps_layout", order.keeps_layout},
+                        {"plain_http", order.plain_http},
+                        {"variables", order.variables},
+                        {"most_bytes", order.most.count},
+                        {"timeout_ms", static_cast<uint64_t>(timeout)}});
 }
 
 Result<PullOrder> parse_pull_order(std::string_view text) {
@@ -90,7 +87,7 @@ std::string to_json(const PulledImage& image) {
                  {"image", described}};
   json& ports = object["image"]["config"]["ExposedPorts"];
   for (const unsigned port : config.ports) ports[std::to_string(port) + "/tcp"] = json::object();
-  return text_of_json(object);
+  return json_text(object);
 }
 
 Result<PulledImage> parse_pulled_image(std::string_view text) {
@@ -109,8 +106,7 @@ Result<PulledImage> parse_pulled_image(std::string_view text) {
       !object.contains("image")) {
     return Error{ErrorCode::kInternal, "this is not a report of an image that was pulled"};
   }
-  ASSIGN_OR_RETURN(image.config, parse_image_config(object["image"].dump(
-                                     -1, ' ', false, json::error_handler_t::replace)));
+  ASSIGN_OR_RETURN(image.config, parse_image_config(json_text(object["image"])));
   return image;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/volume.h"
 #include "node/images/image_tree.h"
@@ -126,7 +127,7 @@ Result<std::string> registry_credentials(std::string_view secret) {
     if (is_one) auths[registry] = {{"auth", entry["auth"]}};
   }
   if (auths.empty()) return wrong;
-  return json{{"auths", std::move(auths)}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(json{{"auths", std::move(auths)}});
 }
 
 Result<void> check_for_gpu(const PulledImage& image, const std::string& glibc_needed) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "decide/journal/limits.h"
 #include "node/journal_store/segment_files.h"
 
 namespace lambent::journal_store {

@@ -13,7 +13,7 @@
 #include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
-#include "core/domain/limits.h"
+#include "decide/journal/limits.h"
 #include "decide/journal/recorder.h"
 
 namespace lambent::journal_store {

@@ -10,6 +10,7 @@
 #include "core/archive/zip_directory.h"
 #include "core/base/base64.h"
 #include "core/base/fd.h"
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
 
@@ -144,9 +145,7 @@ Result<void> write_version(const std::string& folder, const std::string& zip_bas
     RETURN_IF_ERROR(check_content(folder + kContent));
     if (keeps_package) RETURN_IF_ERROR(write_file_atomically(folder + kPackage, *zip, true));
     const json description = json_of(version);
-    return write_file_atomically(folder + kDescription,
-                                 description.dump(-1, ' ', false, json::error_handler_t::replace),
-                                 true);
+    return write_file_atomically(folder + kDescription, json_text(description), true);
   };
   auto written = write();
   if (!written.ok()) fs::remove_all(folder, error);

@@ -7,6 +7,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/parse_number.h"
+#include "core/domain/limits.h"
 #include "node/layers/layer_folder.h"
 
 namespace lambent::layers {

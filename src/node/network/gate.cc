@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/domain/limits.h"
+#include "node/network/limits.h"
 
 namespace lambent::network {
 

@@ -1,9 +1,8 @@
 // The gate: what a list opens, what it never opens, and for how long a name does.
 #include "node/network/gate.h"
+#include "node/network/limits.h"
 
 #include <gmock/gmock.h>
-
-#include "core/domain/limits.h"
 
 namespace lambent::network {
 namespace {

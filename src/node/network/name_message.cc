@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "core/domain/limits.h"
+#include "node/network/limits.h"
 
 namespace lambent::network {
 namespace {

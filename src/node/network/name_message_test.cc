@@ -1,9 +1,8 @@
 // Messages about names: what a sandbox may ask, and what comes back.
 #include "node/network/name_message.h"
+#include "node/network/limits.h"
 
 #include <gmock/gmock.h>
-
-#include "core/domain/limits.h"
 
 namespace lambent::network {
 namespace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "core/domain/limits.h"
+#include "node/network/limits.h"
 
 namespace lambent::network {
 namespace {

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/domain/limits.h"
 #include "node/network/inner_network.h"
+#include "node/network/limits.h"
 
 namespace lambent::network {
 namespace {

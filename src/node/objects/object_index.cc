@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "node/objects/limits.h"
 
 namespace lambent::objects {
 namespace {

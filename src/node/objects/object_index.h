@@ -17,8 +17,8 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
-#include "core/domain/limits.h"
 #include "core/domain/tensor_type.h"
+#include "node/objects/limits.h"
 
 namespace lambent::objects {
 

@@ -1,4 +1,5 @@
 #include "node/objects/object_index.h"
+#include "node/objects/limits.h"
 
 #include <gtest/gtest.h>
 

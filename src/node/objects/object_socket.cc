@@ -5,7 +5,7 @@
 #include <array>
 #include <cerrno>
 
-#include "core/domain/limits.h"
+#include "node/objects/limits.h"
 
 namespace lambent::objects {
 namespace {

@@ -1,4 +1,5 @@
 #include "node/objects/object_socket.h"
+#include "node/objects/limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/base/sealed_memory.h"
+#include "node/objects/limits.h"
 
 namespace lambent::objects {
 namespace {

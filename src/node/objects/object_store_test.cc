@@ -1,4 +1,5 @@
 // Objects in memory: who may open them, who waits for them, how long they live.
+#include "node/objects/limits.h"
 #include "node/objects/testing/object_store_testing.h"
 
 namespace lambent::objects {

@@ -6,9 +6,11 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/domain/limits.h"
 #include "core/domain/trace_id.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
+#include "node/runtime_api/limits.h"
 #include "node/runtime_api/session_streaming.h"
 
 namespace lambent::runtime_api {

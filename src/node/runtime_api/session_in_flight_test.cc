@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/limits.h"
 #include "node/runtime_api/testing/session_test_support.h"
 
 namespace lambent::runtime_api {

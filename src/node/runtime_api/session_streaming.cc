@@ -8,6 +8,7 @@
 #include "core/base/base64.h"
 #include "core/http/streamed_exchange.h"
 #include "node/runtime_api/error_type.h"
+#include "node/runtime_api/limits.h"
 
 namespace lambent::runtime_api {
 namespace {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/limits.h"
+#include "node/runtime_api/limits.h"
 #include "node/runtime_api/testing/session_test_support.h"
 
 namespace lambent::runtime_api {

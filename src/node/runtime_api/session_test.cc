@@ -1,4 +1,5 @@
 #include "node/runtime_api/session.h"
+#include "core/domain/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "core/base/packet.h"
+#include "node/sandbox/limits.h"
 #include "node/sandbox/start_limits.h"
 
 namespace lambent::sandbox {

@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 
+#include "node/sandbox/limits.h"
 #include "node/sandbox/network_device.h"
 #include "node/sandbox/root_filesystem.h"
 #include "node/sandbox/syscalls.h"

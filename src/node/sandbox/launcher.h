@@ -18,6 +18,7 @@
 #include "core/loop/event_loop.h"
 #include "node/sandbox/capabilities.h"
 #include "node/sandbox/exit.h"
+#include "node/sandbox/limits.h"
 #include "node/sandbox/memory_meter.h"
 #include "node/sandbox/plan.h"
 #include "node/sandbox/zygote_event.h"

@@ -1,4 +1,5 @@
 #include "node/sandbox/message.h"
+#include "node/sandbox/limits.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/domain/limits.h"
 #include "core/domain/secret.h"
+#include "node/sandbox/limits.h"
 #include "node/sandbox/start_limits.h"
 #include "node/sandbox/zygote_limits.h"
 

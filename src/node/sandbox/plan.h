@@ -10,8 +10,10 @@
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/limits.h"
 #include "core/domain/network_access.h"
+#include "node/sandbox/limits.h"
 
 namespace lambent::sandbox {
 

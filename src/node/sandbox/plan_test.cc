@@ -1,4 +1,6 @@
 #include "node/sandbox/plan.h"
+#include "core/domain/limits.h"
+#include "node/sandbox/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

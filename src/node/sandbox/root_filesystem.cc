@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "core/domain/function_limits.h"
 #include "core/domain/secret.h"
 #include "node/network/inner_network.h"
 #include "node/sandbox/syscalls.h"

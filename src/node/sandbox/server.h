@@ -12,6 +12,7 @@
 #include "node/sandbox/cgroup.h"
 #include "node/sandbox/channel.h"
 #include "node/sandbox/init.h"
+#include "node/sandbox/limits.h"
 #include "node/sandbox/way_out.h"
 #include "node/sandbox/zygote_limits.h"
 #include "node/sandbox/zygotes.h"

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "node/network/inner_network.h"
+#include "node/network/limits.h"
 #include "node/network/relay.h"
 #include "node/network/routes.h"
 #include "node/sandbox/init.h"

@@ -5,6 +5,8 @@
 
 #include "core/base/base64.h"
 #include "core/crypto/crypto.h"
+#include "core/domain/limits.h"
+#include "node/tenants/limits.h"
 
 namespace lambent::tenants {
 namespace {

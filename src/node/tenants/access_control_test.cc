@@ -1,4 +1,5 @@
 #include "node/tenants/access_control.h"
+#include "core/domain/limits.h"
 
 #include <gtest/gtest.h>
 

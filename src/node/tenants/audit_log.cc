@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/crypto/crypto.h"
 
 namespace lambent::tenants {
@@ -22,10 +23,6 @@ constexpr size_t kMostUnwritten = 10'000;      // records that wait for the disk
 constexpr size_t kLastLineWithin = 64 * 1024;  // of the file's end
 
 std::string digest_of(std::string_view line) { return crypto::to_hex(crypto::sha256(line)); }
-
-std::string text_of(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 std::string time_text(Duration since_epoch) {
   const auto whole = std::chrono::floor<seconds>(since_epoch);
@@ -50,7 +47,7 @@ std::string line_of(const AuditRecord& record, uint64_t suppressed, const std::s
   line["status"] = record.status;
   if (suppressed > 0) line["refusals_not_written"] = suppressed;
   line["previous"] = chain;
-  return text_of(line);
+  return json_text(line);
 }
 
 // All of it or, after an error, nothing.

@@ -5,6 +5,7 @@
 
 #include "core/crypto/crypto.h"
 #include "core/domain/limits.h"
+#include "node/tenants/limits.h"
 
 namespace lambent::tenants {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/domain/limits.h"
+#include "node/volumes/limits.h"
 #include "node/volumes/on_disk.h"
 #include "node/volumes/volume_folder.h"
 

@@ -12,6 +12,7 @@
 #include "core/domain/limits.h"
 #include "core/domain/mount.h"
 #include "node/volumes/download.h"
+#include "node/volumes/limits.h"
 #include "node/volumes/on_disk.h"
 #include "node/volumes/upload.h"
 #include "node/volumes/volume_folder.h"

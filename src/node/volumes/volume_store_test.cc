@@ -1,4 +1,5 @@
 #include "node/volumes/volume_store.h"
+#include "node/volumes/limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +10,6 @@
 
 #include "core/base/fd.h"
 #include "core/crypto/crypto.h"
-#include "core/domain/limits.h"
 
 namespace lambent::volumes {
 namespace {

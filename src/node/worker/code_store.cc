@@ -10,6 +10,7 @@
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
 #include "core/base/fd.h"
+#include "core/domain/limits.h"
 
 namespace lambent::worker {
 

@@ -10,6 +10,7 @@
 #include "core/base/fd.h"
 #include "core/domain/image_function.h"
 #include "core/domain/kernel_graph_service.h"
+#include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "node/worker/image_access.h"
 #include "node/worker/instance_rules.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/domain/function_limits.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/backend_reports.h"
 

@@ -1,5 +1,6 @@
 #include <sys/resource.h>
 
+#include "core/domain/limits.h"
 #include "node/worker/testing/executor_testing.h"
 
 namespace lambent::worker {

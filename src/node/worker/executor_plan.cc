@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/domain/limits.h"
 #include "gpu/forward_ring/greeting.h"
+#include "node/sandbox/limits.h"
 #include "node/worker/system_folder.h"
 
 namespace lambent::worker {

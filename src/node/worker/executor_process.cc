@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/packet.h"
-#include "core/domain/limits.h"
+#include "node/objects/limits.h"
 
 namespace lambent::worker {
 namespace {

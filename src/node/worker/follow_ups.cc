@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/domain/async_limits.h"
+#include "core/domain/limits.h"
 #include "core/domain/version.h"
 #include "decide/asynchronous/record.h"
 #include "node/runtime_api/error_type.h"

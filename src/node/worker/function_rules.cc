@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/domain/function_limits.h"
 #include "core/domain/sandbox_concurrency.h"
 #include "decide/scheduling/overload_watch.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/domain/model_function.h"
 #include "core/http/trace_context.h"
+#include "node/http_relay/limits.h"
 
 namespace lambent::worker {
 void HttpRelays::relay(http::RelayCall call) {

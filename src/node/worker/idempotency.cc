@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "node/worker/limits.h"
+
 namespace lambent::worker {
 
 std::string idempotency_key(const InvocationRequest& request) {

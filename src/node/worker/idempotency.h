@@ -12,6 +12,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/invocation.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 

@@ -1,4 +1,5 @@
 #include "node/worker/idempotency.h"
+#include "node/worker/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "node/worker/flow_of.h"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/sealed_memory.h"
+#include "core/domain/limits.h"
 #include "node/runtime_api/error_type.h"
 
 namespace lambent::worker {

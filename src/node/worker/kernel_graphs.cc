@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/base64.h"
+#include "core/domain/function_limits.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 namespace {

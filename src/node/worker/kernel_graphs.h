@@ -13,10 +13,10 @@
 #include "core/base/log.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/kernel_graph_service.h"
-#include "core/domain/limits.h"
 #include "core/loop/event_loop.h"
 #include "node/catalog/catalog.h"
 #include "node/worker/function_quotas.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 

@@ -3,6 +3,7 @@
 
 #include "core/crypto/crypto.h"
 #include "gpu/bundle/bundle.h"
+#include "node/worker/limits.h"
 #include "node/worker/testing/worker_testing.h"
 
 namespace lambent::worker {

@@ -10,10 +10,10 @@
 
 #include "core/base/packet.h"
 #include "core/base/spelling.h"
-#include "core/domain/limits.h"
 #include "core/protocol/executor_message.h"
 #include "core/protocol/pool_units.h"
 #include "decide/kernel_graph/graph_json.h"
+#include "decide/kernel_graph/limits.h"
 #include "decide/kernel_graph/plan.h"
 #include "decide/kernel_graph/validation.h"
 #include "gpu/bundle/bundle.h"

@@ -14,6 +14,7 @@
 #include "core/base/units.h"
 #include "core/loop/event_loop.h"
 #include "core/loop/work_thread.h"
+#include "node/worker/limits.h"
 #include "node/worker/log_store.h"
 
 namespace lambent::worker {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/domain/limits.h"
+
 namespace lambent::worker {
 namespace {
 

@@ -15,7 +15,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/function_log.h"
-#include "core/domain/limits.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 

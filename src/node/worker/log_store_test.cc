@@ -1,4 +1,5 @@
 #include "node/worker/log_store.h"
+#include "core/domain/limits.h"
 
 #include <gtest/gtest.h>
 

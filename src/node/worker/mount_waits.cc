@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/domain/limits.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 

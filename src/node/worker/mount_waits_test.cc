@@ -1,10 +1,9 @@
 #include "node/worker/mount_waits.h"
+#include "node/worker/limits.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
-
-#include "core/domain/limits.h"
 
 namespace lambent::worker {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/domain/limits.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "node/worker/isolation_choice.h"
 #include "node/worker/pipeline_measurement.h"
 

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/domain/limits.h"
 #include "decide/pipeline/limits.h"
 #include "node/runtime_api/error_type.h"
+#include "node/sandbox/limits.h"
 
 namespace lambent::worker {
 namespace {

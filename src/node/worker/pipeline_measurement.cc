@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/base/json_text.h"
 #include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::worker {
@@ -227,7 +228,7 @@ void PipelineMeasurement::finish() {
     uses_.functions.plan_again(*owner);
     answer["profile"] =
         json::parse(pipeline::to_json(owner->estimate.measured(), owner->package->definition.dag));
-    told = answer.dump(-1, ' ', false, json::error_handler_t::replace);
+    told = json_text(answer);
   }
   const Done done = std::exchange(done_, nullptr);
   const auto on_finished = uses_.on_finished;  // a copy: the original goes with this

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/domain/slice.h"
 
 namespace lambent::worker {
@@ -95,7 +96,7 @@ std::string json_of(const RequestRecord& record,
       text["stages"].push_back(json_of(*record.job, stage_process));
     }
   }
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(text);
 }
 
 void RequestTraces::keep(RequestRecord record) {

@@ -1,4 +1,6 @@
 #include "node/worker/sandbox_host.h"
+#include "core/domain/limits.h"
+#include "node/worker/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

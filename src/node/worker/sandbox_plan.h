@@ -10,6 +10,7 @@
 
 #include "core/base/ids.h"
 #include "core/domain/function.h"
+#include "core/domain/limits.h"
 #include "node/sandbox/plan.h"
 #include "node/worker/device_nodes.h"
 

@@ -1,4 +1,5 @@
 #include "node/worker/sandbox_plan.h"
+#include "node/sandbox/limits.h"
 
 #include <gtest/gtest.h>
 

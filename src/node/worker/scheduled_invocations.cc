@@ -5,6 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -47,10 +49,7 @@ struct ListAnswer {
   explicit ListAnswer(std::function<void(std::string)> answer) : done(std::move(answer)) {}
   ListAnswer(const ListAnswer&) = delete;
   ListAnswer& operator=(const ListAnswer&) = delete;
-  ~ListAnswer() {
-    done(nlohmann::json{{"schedules", std::move(rows)}}.dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
+  ~ListAnswer() { done(json_text(nlohmann::json{{"schedules", std::move(rows)}})); }
 };
 
 }  // namespace

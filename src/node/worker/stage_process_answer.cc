@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/domain/limits.h"
 #include "node/runtime_api/error_type.h"
 
@@ -71,7 +72,7 @@ Result<RequestAnswer> read_result(const json& object) {
   RequestAnswer answer;
   const auto value = object.find("value");
   if (value != object.end()) {
-    answer.payload = value->dump(-1, ' ', false, json::error_handler_t::replace);
+    answer.payload = json_text(*value);
     return answer;
   }
   const auto error = object.find("error");
@@ -79,7 +80,7 @@ Result<RequestAnswer> read_result(const json& object) {
     return malformed("a result has neither value nor error");
   }
   answer.succeeded = false;
-  answer.payload = error->dump(-1, ' ', false, json::error_handler_t::replace);
+  answer.payload = json_text(*error);
   answer.error_type = runtime_api::error_type_of("", answer.payload, "Runtime.HandlerError");
   return answer;
 }

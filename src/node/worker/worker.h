@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/domain/access_service.h"
+#include "core/domain/function_limits.h"
 #include "core/domain/invocation_service.h"
 #include "core/loop/event_loop.h"
 #include "core/metrics/worker_metrics.h"

@@ -1,5 +1,7 @@
 // What invocations need and make: the worker waits for objects before dispatch hears of a call.
 #include "core/base/sealed_memory.h"
+#include "core/domain/limits.h"
+#include "node/worker/limits.h"
 #include "node/worker/testing/worker_testing.h"
 
 namespace lambent::worker {

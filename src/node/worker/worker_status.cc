@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/json_text.h"
 #include "core/domain/slice.h"
 #include "node/worker/flow_of.h"
 #include "node/worker/slice_choice.h"
@@ -36,10 +37,6 @@ json xids_json(const DeviceStatus& status) {
 }
 
 json text_or_null(const std::string& text) { return text.empty() ? json() : json(text); }
-
-std::string text_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 // A device of dispatch has more to show than one of pipelines.
 void add_concurrency(const scheduling::Device& device, json& row) {
@@ -139,21 +136,21 @@ Result<std::string> WorkerStatus::explain_json(TenantId tenant, InvocationId id)
   }
   if (const FollowUps::Waiting* waiting = uses_.follow_ups.find(tenant, id)) {
     const Duration left = waiting->due_at - uses_.loop.clock().wall_now();
-    return text_of({{"state", "pending"},
-                    {"phase", "waiting"},
-                    {"run", waiting->runs + 1},
-                    {"most_runs", uses_.follow_ups.most_runs(waiting->function)},
-                    {"due_in_seconds", to_seconds(std::max(left, Duration(0)))},
-                    {"last_failure", waiting->last_failure}});
+    return json_text(json{{"state", "pending"},
+                          {"phase", "waiting"},
+                          {"run", waiting->runs + 1},
+                          {"most_runs", uses_.follow_ups.most_runs(waiting->function)},
+                          {"due_in_seconds", to_seconds(std::max(left, Duration(0)))},
+                          {"last_failure", waiting->last_failure}});
   }
   const LiveInvocation* live = uses_.live.find(id);
   const auto waits = uses_.mounts.waited(id);
   if (live != nullptr && live->request.function.tenant == tenant && waits) {
-    return text_of({{"state", "pending"},
-                    {"phase", "queued"},
-                    {"waited_seconds", to_seconds(*waits)},
-                    {"wait_reason", kFilesComing},
-                    {"token_holders", json::array()}});
+    return json_text(json{{"state", "pending"},
+                          {"phase", "queued"},
+                          {"waited_seconds", to_seconds(*waits)},
+                          {"wait_reason", kFilesComing},
+                          {"token_holders", json::array()}});
   }
   const auto explained = uses_.dispatcher.explain(id, now);
   if (live == nullptr || live->request.function.tenant != tenant || !explained) {
@@ -177,11 +174,11 @@ Result<std::string> WorkerStatus::explain_json(TenantId tenant, InvocationId id)
          {"held_seconds", to_seconds(holder.held)},
          {"most_left_seconds", holder.most_left ? json(to_seconds(*holder.most_left)) : json()}});
   }
-  return text_of({{"state", "pending"},
-                  {"phase", name_of(explained->state)},
-                  {"waited_seconds", to_seconds(explained->waited)},
-                  {"wait_reason", scheduling::name_of(explained->reason)},
-                  {"token_holders", holders}});
+  return json_text(json{{"state", "pending"},
+                        {"phase", name_of(explained->state)},
+                        {"waited_seconds", to_seconds(explained->waited)},
+                        {"wait_reason", scheduling::name_of(explained->reason)},
+                        {"token_holders", holders}});
 }
 
 std::string WorkerStatus::devices_json() const {
@@ -214,7 +211,7 @@ std::string WorkerStatus::devices_json() const {
     if (index) add_concurrency(fleet.devices()[*index], row);
     devices.push_back(std::move(row));
   }
-  return text_of({{"devices", devices}});
+  return json_text(json{{"devices", devices}});
 }
 
 void WorkerStatus::update_gauges() const {

@@ -1,5 +1,6 @@
 // An invocation in the worker, from its submission to its answer, and everything a sandbox can do
 // to it.
+#include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "node/worker/testing/worker_testing.h"
 

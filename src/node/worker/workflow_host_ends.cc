@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "decide/workflow/kernel_call.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/workflow_live_run.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "core/domain/limits.h"
+#include "core/domain/function_limits.h"
 
 namespace lambent::simulator {
 namespace {

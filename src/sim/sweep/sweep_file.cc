@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
+
 namespace lambent::sweep {
 namespace {
 
@@ -10,9 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string line(const Json& json) { return json_text(json) + "\n"; }
 
 Json json_of(const Grid& grid) {
   Json axes = Json::array();

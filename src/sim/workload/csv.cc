@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/domain/limits.h"
 #include "sim/workload/file_kind.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::workload {
 namespace {

@@ -1,11 +1,10 @@
 #include "sim/workload/csv.h"
+#include "sim/workload/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
-
-#include "core/domain/limits.h"
 
 namespace lambent::workload {
 namespace {

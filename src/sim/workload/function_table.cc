@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::workload {
 

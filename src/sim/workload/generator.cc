@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/spreading.h"
 
 namespace lambent::workload {

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "core/base/file_version.h"
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::workload {
 namespace {

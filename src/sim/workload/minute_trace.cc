@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "core/base/random.h"
-#include "core/domain/limits.h"
 #include "sim/workload/exact_rows.h"
 #include "sim/workload/function_table.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/time_order.h"
 
 namespace lambent::workload {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 
 namespace lambent::workload {
 namespace {

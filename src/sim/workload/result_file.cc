@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "sim/workload/csv.h"
 #include "sim/workload/trace_reader.h"
 
@@ -15,9 +16,7 @@ constexpr std::string_view kTorn =
     "; the run was cut off while that line was written: run it again, or take the line out to see "
     "the part that is there";
 
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string line(const Json& json) { return json_text(json) + "\n"; }
 
 // Typed access that notes what is missing or of another type instead of throwing.
 class Fields {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/domain/limits.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/lines.h"
 #include "sim/workload/spreading.h"
 #include "sim/workload/table_layout.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/domain/limits.h"
 #include "core/http/testing/testing.h"
 #include "node/runtime_api/session.h"
 

@@ -11,6 +11,8 @@
 
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
+#include "core/domain/function_limits.h"
+#include "core/domain/limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/worker/testing/testing.h"

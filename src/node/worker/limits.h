@@ -1,0 +1,30 @@
+// The limits of what a worker keeps in memory, by name.
+#pragma once
+
+#include <cstddef>
+
+#include "core/base/time.h"
+#include "core/base/units.h"
+
+namespace lambent::limits {
+
+// Logs of functions, kept for `lambent logs`.
+constexpr Bytes kLogPerFunction = Bytes::mib(4);
+
+// Graphs that come with requests and are kept.
+constexpr Bytes kKeptGraphPackage = Bytes::mib(16);
+constexpr size_t kKeptGraphsPerTenant = 64;
+constexpr size_t kKeptGraphs = 512;
+constexpr Duration kKeptGraphRest = std::chrono::minutes(30);  // without a request
+
+// What one invocation waits for: how many may wait so, and for how long.
+constexpr size_t kInvocationsWaiting = 10'000;
+constexpr Duration kNeedsTimeout = std::chrono::hours(1);
+
+// How long the outcome of an invocation answers repeats of the same request.
+constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
+constexpr size_t kIdempotencyEntries = 10'000;
+// Of those that were refused, how many are known again when they come as they were told.
+constexpr size_t kPromisedTurns = 10'000;
+
+}  // namespace lambent::limits
