@@ -89,7 +89,7 @@ class UnderLoad(unittest.TestCase):
         self.lose(owner, self.cluster.switch.pull)
         # It still answers who reaches it: it has the functions, and believes that the others are lost.
         self.assertEqual(self.cluster[owner].invoke("work", {"id": "alone"}).json, {"id": "alone"})
-        self.assertEqual(set(self.cluster.states(owner).values()), {"up", "lost"})
+        self.cluster.wait_for(lambda: set(self.cluster.states(owner).values()) == {"up", "lost"})
         self.cluster.switch.plug(owner)
         self.check()
 

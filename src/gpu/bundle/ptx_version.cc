@@ -48,7 +48,7 @@ bool is_of_word(char c) {
 }
 
 // Its words without comments and texts, which say nothing of its version.
-std::string without_comments(std::string_view ptx) {
+std::string without_comments_and_texts(std::string_view ptx) {
   std::string rest;
   while (!ptx.empty()) {
     size_t skipped = 0;
@@ -136,7 +136,7 @@ bool is_known_statement(std::string_view statement) {
 }  // namespace
 
 std::string with_least_version(std::string ptx) {
-  const std::string plain = without_comments(ptx);
+  const std::string plain = without_comments_and_texts(ptx);
   for (size_t begin = 0; begin < plain.size();) {
     const size_t end = std::min(plain.find_first_of(";{}", begin), plain.size());
     if (!is_known_statement(std::string_view(plain).substr(begin, end - begin))) return ptx;

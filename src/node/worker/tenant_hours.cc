@@ -7,14 +7,14 @@ namespace lambent::worker {
 namespace {
 
 // A worker that is killed forgets at most what ended within it.
-constexpr Duration kPeriod = seconds(5);
+constexpr Duration kSavePeriod = seconds(5);
 
 }  // namespace
 
 TenantHours::TenantHours(loop::EventLoop& loop, LogSink& log, catalog::Catalog& catalog,
                          const dispatch::Dispatcher& dispatcher)
     : loop_(loop), log_(log), catalog_(catalog), dispatcher_(dispatcher) {
-  timer_ = loop_.call_after(kPeriod, [this] { save(); });
+  timer_ = loop_.call_after(kSavePeriod, [this] { save(); });
 }
 
 TenantHours::~TenantHours() {
@@ -43,7 +43,7 @@ void TenantHours::save() {
       if (!saved.ok()) log_.warning("gpu_times_not_saved", {{"error", to_string(saved.error())}});
     });
   }
-  timer_ = loop_.call_after(kPeriod, [this] { save(); });
+  timer_ = loop_.call_after(kSavePeriod, [this] { save(); });
 }
 
 std::vector<catalog::GpuTimeRecord> TenantHours::take_changed() {
