@@ -797,6 +797,15 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(ended.exception.code, 15, said.getvalue())
         self.assertIn("there is no file 'nowhere.py'", said.getvalue())
 
+    def test_the_command_of_a_wheel_finds_the_programs_beside_it(self):
+        with mock.patch.object(sys, "argv", ["/venv/bin/lambent", "doctor"]), mock.patch("os.path.exists", return_value=True), \
+                mock.patch("os.execv") as begun, mock.patch.dict(os.environ, {"PATH": "/usr/bin"}):
+            _command.main()
+            self.assertEqual(os.environ["PATH"], "/usr/bin:/venv/bin")
+            _command.main()
+            self.assertEqual(os.environ["PATH"], "/usr/bin:/venv/bin")
+        self.assertEqual(begun.call_args[0][1][1:], ["doctor"])
+
     def test_words_are_values_of_python_or_texts(self):
         self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),
                          ([3, "a b"], {"by": [1, 2], "to_what": None}))
