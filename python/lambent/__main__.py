@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -70,18 +70,36 @@ def value_of(word: str) -> Any:
         return word
 
 
+_WORDS = {int: ("int", "a whole number"), float: ("float", "a number"), str: ("str", "a text"), list: ("list", "a list such as '[1, 2]'"),
+          dict: ("dict", "a dictionary such as '{\"a\": 1}'")}
+
+
+def typed_value_of(word: str, name: str, annotation: Any) -> Any:
+    """As value_of(), where the function says what it takes. A text is the word itself; what is no such value is refused before a call."""
+    kind = next((each for each, (text, _) in _WORDS.items() if annotation in (each, text)), None)
+    if kind is str:
+        return word
+    value = value_of(word)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is None or (isinstance(value, kind) and not isinstance(value, bool)) or (kind is float and is_number):
+        return value
+    raise LambentError("%s is %s, not %r" % (name, _WORDS[kind][1], word), "INVALID_ARGUMENT")
+
+
 _SWITCHES = {"true": True, "false": False, "1": True, "0": False}
 
 
-def arguments_of(words: Iterable[str], switches: Container[str] = ()) -> tuple[list[Any], dict[str, Any]]:
-    """`switches`: keywords that are true or false, and true where no value follows."""
+def arguments_of(words: Iterable[str], switches: Container[str] = (), types: Mapping[str, Any] = {}) -> tuple[list[Any], dict[str, Any]]:
+    """`switches`: keywords that are true or false, and true where no value follows. `types`: of parameters, in their order."""
+    places = list(types)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     left = list(words)
     while left:
         word = left.pop(0)
         if not word.startswith("--"):
-            args.append(value_of(word))
+            place = places[len(args)] if len(args) < len(places) else ""
+            args.append(typed_value_of(word, place, types.get(place)))
             continue
         name, equals, value = word[2:].partition("=")
         keyword = name.replace("-", "_")
@@ -98,7 +116,7 @@ def arguments_of(words: Iterable[str], switches: Container[str] = ()) -> tuple[l
             if not left:
                 raise LambentError("--%s has no value" % name, "INVALID_ARGUMENT")
             value = left.pop(0)
-        kwargs[keyword] = value_of(value)
+        kwargs[keyword] = typed_value_of(value, "--" + name, types.get(keyword))
     return args, kwargs
 
 
@@ -106,9 +124,18 @@ def say(line: str) -> None:
     sys.stderr.write("lambent: %s\n" % line)
 
 
+def deployed(app: App, path: str) -> list[str]:
+    """What has changed. A workflow that makes no graph is shown where."""
+    try:
+        app.graphs()
+    except Exception as error:
+        raise load_error_of(error, path) from error
+    return app.deploy(say)
+
+
 def deploy(path: str) -> None:
     app = app_in(load(path), path)
-    changed = app.deploy(say)
+    changed = deployed(app, path)
     for name in app.deployments:
         print("deployed" if name in changed else "unchanged", name)
 
@@ -117,6 +144,12 @@ def switches_of(function: Any) -> set[str]:
     """Its parameters that are `bool`, by what is written of them or by their default."""
     return {name for name, each in inspect.signature(function).parameters.items()
             if each.annotation in (bool, "bool") or isinstance(each.default, bool)}
+
+
+def types_of(function: Any) -> dict[str, Any]:
+    """What its parameters are said to be, in their order; those without a place of their own are left out."""
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: each.annotation for name, each in inspect.signature(function).parameters.items() if each.kind in named}
 
 
 def run(place: str, words: list[str]) -> None:
@@ -137,13 +170,13 @@ def run(place: str, words: list[str]) -> None:
             elif not hasattr(found, "lambent_class"):
                 why = "%s is a web application, which 'lambent deploy %s' serves at /f/%s-%s/; " % (name, path, app.name, name)
         raise LambentError("%ssay which function: %s" % (why, ", ".join("%s::%s" % (path, each) for each in app.functions)), "NOT_FOUND")
-    function = inspect.unwrap(found)
+    function = inspect.unwrap(found, stop=lambda each: hasattr(each, "__signature__"))
     if words in (["--help"], ["-h"]):
         text = inspect.getdoc(function)
         print("%s%s%s" % (place, inspect.signature(function), "\n\n" + text if text else ""))
         return
-    args, kwargs = arguments_of(words, switches_of(function))
-    app.deploy(say)
+    args, kwargs = arguments_of(words, switches_of(function), types_of(function))
+    deployed(app, path)
     is_generator = any(kind(function) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
     for answer in found.remote_gen(*args, **kwargs) if is_generator else [found.remote(*args, **kwargs)]:
         if answer is not None:

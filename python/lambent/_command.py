@@ -20,4 +20,9 @@ def main() -> None:
     if not os.path.exists(program):
         sys.exit("lambent: this wheel has the Python client only; the programs are in the wheels for Linux on x86-64 with glibc 2.34 or newer, "
                  "and in the packages (docs/get-started/install.md). Apps are deployed by 'python3 -m lambent deploy'")
+    # uv lies beside this command, which may have been called by its path.
+    beside = os.path.dirname(os.path.abspath(sys.argv[0]))
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if beside not in folders:
+        os.environ["PATH"] = os.pathsep.join([*folders, beside])
     os.execv(program, [program, *sys.argv[1:]])

@@ -35,7 +35,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from . import app_calls, app_code
+from . import app_calls, app_code, app_workflow
 from .client import Client
 from .errors import LambentError
 
@@ -117,7 +117,28 @@ class Function(Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._function(*args, **kwargs)
+        """As local(); in a workflow that is built, a call of the workflow."""
+        if app_workflow.being_built() is None:
+            return self.local(*args, **kwargs)
+        return self._component(args, kwargs)  # type: ignore[no-any-return]
+
+    def _component(self, args: Any, kwargs: Any, **more: Any) -> Any:
+        return app_workflow.called(self.name, self._function, self._method, args, kwargs, **more)
+
+    def each(self, items: Iterable[Any], **same: Any) -> list[R]:
+        """Of workflows: a call for each item, which is its first argument, with `same` as further ones; the list of their answers.
+        Anywhere else it calls the function here."""
+        if app_workflow.being_built() is not None:
+            return self._component((), same, for_each=items)  # type: ignore[no-any-return]
+        here: Any = self.local
+        return [here(each, **same) for each in items]
+
+    def when(self, condition: Any) -> Callable[P, R | None]:
+        """Of workflows: the function, which is called only if the condition holds; its answer is None otherwise."""
+        if app_workflow.being_built() is None:
+            return self.local if condition else lambda *args, **kwargs: None
+        checked = app_workflow.checked_condition(condition)
+        return lambda *args, **kwargs: self._component(args, kwargs, when=checked)
 
     def remote(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs it on the worker and waits for its answer. Raises what it raised, with the remote traceback as its cause."""
@@ -233,6 +254,26 @@ class Function(Generic[P, R]):
                 yield answer
 
 
+class AppWorkflow(Function[P, R]):
+    """A workflow of an app. It is called like a function; arguments and answers are JSON."""
+
+    def _run(self, given_up: threading.Event | None, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        app = self._app
+        event = app_workflow.arguments_of(self._function, args, kwargs, defaults=True)
+        return _calls.call_json(app.client, self.name, event, app.retry_for, given_up)  # type: ignore[no-any-return]
+
+    def remote_gen(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise TypeError(f"{self.name} is a workflow, and answers at once: call it by remote()")
+
+    async def remote_gen_async(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
+        raise TypeError(f"{self.name} is a workflow, and answers at once: await remote_async()")
+        yield
+
+    def graph(self) -> bytes:
+        """The workflow.json that is deployed."""
+        return app_workflow.graph_of(self.name, self._function)
+
+
 def enter(method: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a method of an @app.cls class that is run once in each sandbox, before its first call: weights are loaded here."""
     method.lambent_enter = True  # type: ignore[attr-defined]
@@ -261,6 +302,10 @@ class Instance:
         def run_here(*args: Any, **kwargs: Any) -> Any:
             return getattr(self._here(), method)(*args, **kwargs)
 
+        signature = inspect.signature(found)
+        if not isinstance(inspect.getattr_static(self._kind, method), (staticmethod, classmethod)):
+            signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+        run_here.__signature__ = signature  # type: ignore[attr-defined]
         function: Function[..., Any] = Function(self._app, run_here, self._name, method)
         return function
 
@@ -309,7 +354,7 @@ class App:
 
     def function(self, **settings: Any) -> Callable[[Callable[P, R]], Function[P, R]]:
         """Makes a function one of the app. Settings are those of lambent.toml: memory="1G", gpu="2G" (its memory), timeout=60 (s),
-        weight=1, max_concurrency=100, schedule="30 2 * * *", requirements=["numpy"], python="3.11", preload=[...], environment={"A": "1"},
+        slo=0.2 (s), weight=1, max_concurrency=100, schedule="30 2 * * *", requirements=["numpy"], python="3.11", preload=[...], environment={"A": "1"},
         secrets={"TOKEN": "name-of-a-secret"}."""
         checked = _code.Settings.of(settings)
 
@@ -336,17 +381,39 @@ class App:
 
         return decorate
 
-    def asgi(self, **settings: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-        """Makes what the function returns (an ASGI application: FastAPI, Starlette) an HTTP function, served by uvicorn, which has to
-        be among its requirements; it is at /f/APP-FUNCTION/ and at the host name of that function."""
+    def http(self, **settings: Any) -> Callable[[Callable[[], R]], Callable[[], R]]:
+        """Makes what the function returns an HTTP function, at /f/APP-FUNCTION/ and at its host name: an ASGI application (FastAPI,
+        Starlette), served by uvicorn, which has to be among its requirements; a WSGI application (Flask, Django); or a server with
+        serve_forever() that listens at 127.0.0.1, port int(os.environ["PORT"]). A function that serves there itself need not return."""
         checked = _code.Settings.of(settings)
 
-        def decorate(function: Callable[[], Any]) -> Callable[[], Any]:
+        def decorate(function: Callable[[], R]) -> Callable[[], R]:
+            if inspect.signature(function).parameters:
+                raise TypeError(f"{function.__name__} is called once, without arguments, to make the web application")
             self._register(function, checked, "http")
             self.functions[function.__name__] = function
             return function
 
         return decorate
+
+    asgi = http  # its name before it served other applications
+
+    def workflow(self, **settings: Any) -> Callable[[Callable[P, R]], AppWorkflow[P, R]]:
+        """Makes a function that calls functions of the app a workflow: the worker makes these calls, side by side where they do not
+        depend on each other. It is run once when it is deployed, with values that stand for its arguments and for answers."""
+        checked = _code.Settings.of_workflow(settings)
+
+        def decorate(function: Callable[P, R]) -> AppWorkflow[P, R]:
+            name = self._register(function, checked, "workflow")
+            made: AppWorkflow[P, R] = AppWorkflow(self, function, name)
+            self.functions[function.__name__] = made
+            return made
+
+        return decorate
+
+    def graphs(self) -> dict[str, bytes]:
+        """Of its workflows, by name: the workflow.json that is deployed. Raises what is wrong in them."""
+        return {each.name: each.graph() for each in self.functions.values() if isinstance(each, AppWorkflow)}
 
     def deploy(self, tell: Callable[[str], None] | None = None) -> list[str]:
         """Deploys what has changed since the last time; the names of these functions. `tell` gets lines of progress. Raises
@@ -357,8 +424,9 @@ class App:
         path = inspect.getsourcefile(sys.modules[self._module])
         if path is None or not os.path.isfile(path):
             raise _error("an app has to stand in a file, because its file is what is deployed", "FAILED_PRECONDITION")
+        graphs = self.graphs()
         return [each.name for each in self.deployments.values()
-                if _code.deploy(self.client, each, path, self.include, tell)]
+                if _code.deploy(self.client, each, path, self.include, tell, graphs.get(each.name))]
 
     @contextlib.contextmanager
     def run(self) -> Iterator[App]:

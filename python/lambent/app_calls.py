@@ -15,6 +15,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 from . import app_pickles, app_streams, objects
@@ -117,6 +118,18 @@ def call(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for:
     return _value(client, answer, retried)
 
 
+def call_json(client: Any, name: str, event: Any, retry_for: float = 0, given_up: threading.Event | None = None) -> Any:
+    """What a workflow answers, whose values are JSON. The rest is as for call()."""
+    payload = json.dumps(event, allow_nan=False).encode()
+    try:
+        answer = _retried(lambda key: client.invoke(name, payload, [], key), retry_for, given_up)
+    except FunctionError as error:
+        raise_remote(error)
+    except LambentError as error:
+        raise _missing(error, name) from None
+    return json.loads(answer)
+
+
 def stream(client: Any, name: str, method: str, args: Any, kwargs: Any, retry_for: float = 0,
            given_up: threading.Event | None = None) -> Iterator[Any]:
     """The items of a generator, as they come. Raises what it raises. Closing this ends the call. The rest is as for call()."""
@@ -193,13 +206,18 @@ def check_may_deploy() -> None:
                        "app.deploy() under 'if __name__ == \"__main__\":'" % _importing.module)
 
 
-def handler_of(module_name: str, name: str) -> Callable[[Any, Any], Any]:
-    """The handler of an app's function or class: for calls of an app, and for JSON of any other client."""
+def imported(module_name: str) -> ModuleType:
+    """The app's module, for its sandbox: it may not deploy there."""
     _importing.module = module_name
     try:
-        module = importlib.import_module(module_name)
+        return importlib.import_module(module_name)
     finally:
         _importing.module = ""
+
+
+def handler_of(module_name: str, name: str) -> Callable[[Any, Any], Any]:
+    """The handler of an app's function or class: for calls of an app, and for JSON of any other client."""
+    module = imported(module_name)
     # What was pickled where the app was the main program finds its classes.
     main = sys.modules.get("__main__")
     if main is not None and not hasattr(main, "app"):

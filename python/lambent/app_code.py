@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from . import app_workflow
 from .errors import LambentError, error_of
 from .http_objects import error_from
 
@@ -28,6 +29,7 @@ _MOST_PACKAGE = 50 << 20
 _ASKS_FIRST = 64 << 10  # bytes of a package: larger ones are sent only to a worker that lacks them
 _ASK_AGAIN = 0.3  # seconds between looks at a deployment
 _LAUNCHER = "_lambent_app.py"
+_GRAPH = "workflow.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 SETTINGS = {
@@ -40,6 +42,7 @@ SETTINGS = {
     "concurrency": "calls in one sandbox at once: of a function in threads, of coroutines in one loop",
     "min_instances": "sandboxes that are ready before any call",
     "keep_alive": "seconds that others rest before they end",
+    "slo": "seconds within which a call is to be answered, which is counted",
     "async_retries": "how often an asynchronous call that failed is tried again: 0, 1 or 2",
     "async_max_age": "seconds after which an asynchronous call is not tried any more: 60 to 21600",
     "on_success": "the function that is told when an asynchronous call succeeded",
@@ -102,6 +105,7 @@ class Settings:
     concurrency: int = 1
     min_instances: int = 0
     keep_alive: float = -1.0  # as the worker says
+    slo: float = 0.0  # none
     async_retries: int = -1  # as the worker says
     async_max_age: float = 0.0  # not stated
     on_success: str = ""
@@ -113,6 +117,14 @@ class Settings:
     preload: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()  # of pairs
     volumes: tuple[tuple[str, str], ...] = ()  # of pairs
+
+    @staticmethod
+    def of_workflow(given: Mapping[str, Any]) -> Settings:
+        """As of(), for a function that holds no sandbox."""
+        foreign = sorted(set(given) & set(SETTINGS) - set(app_workflow.SETTINGS))
+        if foreign:
+            raise TypeError("a workflow has no %s: its functions have; it has %s" % (", ".join(foreign), ", ".join(app_workflow.SETTINGS)))
+        return Settings.of(given)
 
     @staticmethod
     def of(given: Mapping[str, Any]) -> Settings:
@@ -136,7 +148,7 @@ class Settings:
                         gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
-                        async_retries=int(given.get("async_retries", -1)), async_max_age=float(given.get("async_max_age", 0)),
+                        slo=float(given.get("slo", 0)), async_retries=int(given.get("async_retries", -1)), async_max_age=float(given.get("async_max_age", 0)),
                         on_success=_name(given.get("on_success", "")), on_failure=_name(given.get("on_failure", "")),
                         schedules=_schedules(schedules), network=network if isinstance(network, str) else ",".join(network),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
@@ -149,8 +161,24 @@ class Deployment:
     """A function as the worker gets it."""
     name: str  # there
     entry: str  # in the module
-    kind: str  # "handler" or "http"
+    kind: str  # "handler", "http" or "workflow"
     settings: Settings
+
+
+def _zip_of(files: Mapping[str, str], texts: Mapping[str, str | bytes]) -> bytes:
+    """Of {name in the package: file} and {name: content}."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted({**files, **texts}):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            runs = name not in texts and os.stat(files[name]).st_mode & stat.S_IXUSR
+            entry.external_attr, entry.compress_type = (0o755 if runs else 0o644) << 16, zipfile.ZIP_DEFLATED
+            if name in texts:
+                archive.writestr(entry, texts[name])
+            else:
+                with open(files[name], "rb") as file:
+                    archive.writestr(entry, file.read())
+    return made.getvalue()
 
 
 def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> bytes:
@@ -174,20 +202,10 @@ def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> byt
         texts[".lambent/python.json"] = json.dumps(
             {"version": deployment.settings.python, "requirements": list(deployment.settings.requirements),
              **({"preload": list(deployment.settings.preload)} if deployment.settings.preload else {})})
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted({**files, **texts}):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            runs = name not in texts and os.stat(files[name]).st_mode & stat.S_IXUSR
-            entry.external_attr, entry.compress_type = (0o755 if runs else 0o644) << 16, zipfile.ZIP_DEFLATED
-            if name in texts:
-                archive.writestr(entry, texts[name])
-            else:
-                with open(files[name], "rb") as file:
-                    archive.writestr(entry, file.read())
-    if made.tell() > _MOST_PACKAGE:
-        raise error_of("OUT_OF_RANGE", "the app's package has %d bytes; at most %d are taken" % (made.tell(), _MOST_PACKAGE))
-    return made.getvalue()
+    made = _zip_of(files, texts)
+    if len(made) > _MOST_PACKAGE:
+        raise error_of("OUT_OF_RANGE", "the app's package has %d bytes; at most %d are taken" % (len(made), _MOST_PACKAGE))
+    return made
 
 
 def _matching(folder: str, pattern: str) -> dict[str, str]:
@@ -230,6 +248,8 @@ def _files_below(top: str, folder: str, takes_hidden: bool, above: tuple[str, ..
 
 def _configuration(deployment: Deployment) -> dict[str, Any]:
     settings = deployment.settings
+    if deployment.kind == "workflow":
+        return {"Runtime": "provided.al2023", "Handler": _GRAPH, "Timeout": settings.timeout}
     version = settings.python or "%d.%d" % sys.version_info[:2] if deployment.settings.requirements else settings.python
     handler = ("python3 -m lambent.app_server %s" % deployment.entry if deployment.kind == "http"
                else "_lambent_app." + deployment.entry)
@@ -247,7 +267,9 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,
             "lambent:async-retries": str(settings.async_retries), "lambent:async-max-age": "%g" % settings.async_max_age,
             "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
-            "lambent:http-concurrency": str(settings.concurrency)}
+            "lambent:http-concurrency": str(settings.concurrency),
+            # A worker of before does not know it.
+            **({"lambent:slo-ms": "%g" % (settings.slo * 1000)} if settings.slo else {})}
 
 
 def _send(client: Any, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:
@@ -262,9 +284,10 @@ def _send(client: Any, method: str, path: str, body: bytes | None = None, header
     return json.loads(answer) if answer else {}
 
 
-def deploy(client: Any, deployment: Deployment, path: str, include: Iterable[str], tell: Callable[[str], None] | None = None) -> bool:
-    """Creates or changes the function in one revision, or not at all; false if it is as it should be."""
-    package = package_of(deployment, path, include)
+def deploy(client: Any, deployment: Deployment, path: str, include: Iterable[str], tell: Callable[[str], None] | None = None,
+           graph: bytes | None = None) -> bool:
+    """Creates or changes the function in one revision, or not at all; false if it is as it should be. `graph`: of a workflow."""
+    package = package_of(deployment, path, include) if graph is None else _zip_of({}, {_GRAPH: graph})
     settings = json.dumps({**_configuration(deployment), "Role": "arn:aws:iam::000000000000:role/lambent", "Tags": _tags(deployment)}).encode()
     target = "/v1/functions/" + quote(deployment.name, safe="")
     answer = _put_less(client, target, settings, package) if len(package) > _ASKS_FIRST else None

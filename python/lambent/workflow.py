@@ -11,7 +11,6 @@
 
 What call() gives stands for the result, which is not there yet: keys and entries of it are written as attributes and indices, and
 comparisons of it are conditions. Standard library only."""
-import difflib
 import json
 import math
 import os
@@ -209,6 +208,8 @@ class Workflow:
         `settings` go into lambent.toml: description, timeout_s, weight, tags (a dictionary)."""
         for key in settings:
             if key not in _SETTINGS:
+                import difflib  # no sandbox needs it
+
                 close: Sequence[str] = difflib.get_close_matches(key, _SETTINGS, 1)
                 raise WorkflowError("there is no setting '%s'%s"
                                     % (key, "; did you mean '%s'?" % close[0] if close else ""))

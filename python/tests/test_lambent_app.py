@@ -797,11 +797,34 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(ended.exception.code, 15, said.getvalue())
         self.assertIn("there is no file 'nowhere.py'", said.getvalue())
 
+    def test_the_command_of_a_wheel_finds_the_programs_beside_it(self):
+        with mock.patch.object(sys, "argv", ["/venv/bin/lambent", "doctor"]), mock.patch("os.path.exists", return_value=True), \
+                mock.patch("os.execv") as begun, mock.patch.dict(os.environ, {"PATH": "/usr/bin"}):
+            _command.main()
+            self.assertEqual(os.environ["PATH"], "/usr/bin:/venv/bin")
+            _command.main()
+            self.assertEqual(os.environ["PATH"], "/usr/bin:/venv/bin")
+        self.assertEqual(begun.call_args[0][1][1:], ["doctor"])
+
     def test_words_are_values_of_python_or_texts(self):
         self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),
                          ([3, "a b"], {"by": [1, 2], "to_what": None}))
         with self.assertRaisesRegex(LambentError, "--by has no value"):
             command.arguments_of(["--by"])
+
+    def test_arguments_have_the_types_that_the_function_says(self):
+        def function(count: int, rate: "float", name: str, rest: list = [], anything=None):
+            pass
+
+        types = command.types_of(function)
+        self.assertEqual(command.arguments_of(["3", "2", "7", "[1]", "x"], (), types), ([3, 2, "7", [1], "x"], {}))
+        self.assertEqual(command.arguments_of(["--name", "7", "--anything", "7", "--new", "x"], (), types),
+                         ([], {"name": "7", "anything": 7, "new": "x"}))
+        for words, said in ((["x"], "count is a whole number, not 'x'"), (["--count", "1.5"], "--count is a whole number, not '1.5'"),
+                            (["--count", "True"], "--count is a whole number"), (["1", "fast"], "rate is a number, not 'fast'"),
+                            (["--rest", "1"], "--rest is a list such as")):
+            with self.assertRaisesRegex(LambentError, said):
+                command.arguments_of(words, (), types)
 
     def test_switches_need_no_value(self):
         def function(a, fast: bool, slow=False, n: int = 1, *, old: "bool" = True):

@@ -299,6 +299,10 @@ class PipelineDashboardTest(BrowserTest):
         self.assertLess(boxes[0]["x"], boxes[1]["x"])
         self.assertLess(boxes[2]["x"], boxes[3]["x"])
         expect(page.get_by_role("region", name="Pipeline").first).to_contain_text("Instance")
+        settings = page.get_by_role("region", name="Settings")
+        expect(settings).to_contain_text("timeout")
+        for word in ("gpu memory", "memory mode", "working set", "max concurrency"):
+            expect(settings).not_to_contain_text(word)
         self.assert_accessible(page)
         self.picture(page, "dashboard-pipeline")
 
@@ -329,6 +333,7 @@ class PipelineDashboardTest(BrowserTest):
             expect(box).to_contain_text(each["shape"])
             expect(box).to_contain_text("image_filters" if each["slice"] in held else "free")
         expect(page.locator(".slice.busy")).to_have_count(len(held))
+        expect(page.get_by_role("region", name="GPUs")).to_contain_text("Its GPU serves pipelines: its slices are below.")
         self.assert_accessible(page)
         self.assert_fits(page)
         self.picture(page, "dashboard-slices")

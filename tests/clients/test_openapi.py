@@ -1,5 +1,6 @@
 """api/openapi.yaml against the worker, both ways: every route is described and everything that is described is a route; and what
 schemathesis sends, made from the description, finds nothing. LAMBENT_WHOLE_TESTS: with more of it, as ./dev test --all does."""
+import contextlib
 import os
 import pathlib
 import re
@@ -11,12 +12,15 @@ import unittest
 import yaml
 
 from harness import Worker
+from model_worker import UV, WEIGHTS, ModelWorkerTest, deploy_model, matrix_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DESCRIPTION = ROOT / "api/openapi.yaml"
 METHODS = {"get", "put", "post", "delete", "head", "patch"}
 # Whose program answers is another's, and what it answers is not ours to describe.
 OF_FUNCTIONS = ("/f/", "/t/", "/v2/models/", "/v2/repository/models/{model}/load")
+# Of these the worker's own answers are described.
+PASSED_ON = "^/(f|t|v2/models|v1/models|v1/realtime|v1/audio|v1/chat|v1/completions|v1/embeddings|v1/messages)/?"
 # Routes without a line of their own are the operator's.
 OPERATORS = ("/v1/tenants", "/v1/cluster")
 # Of these the answer does not end, or takes the worker's time; or a success changes what the others stand on; or it is always 501.
@@ -74,23 +78,58 @@ class RoutesTest(unittest.TestCase):
         self.assertFalse(matches("v1/functions", "/v1/functions/{name}"))
 
 
+@contextlib.contextmanager
+def model_worker():
+    """A worker with a model, scores."""
+    class WithModel(ModelWorkerTest):
+        pass
+
+    if not UV.exists():
+        raise unittest.SkipTest("there is no uv in .venv")
+    WithModel.setUpClass()
+    try:
+        deploy_model(WithModel.worker, WithModel.folder / "scores.onnx", matrix_model(WEIGHTS))
+        yield WithModel.worker
+    finally:
+        WithModel.doClassCleanups()
+
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance"
+
+
 class SchemathesisTest(unittest.TestCase):
-    def test_it_finds_nothing(self):
+    def find(self, worker, checks, *which, parameters=None):
+        """Fails with what schemathesis finds. `parameters`: values of those that name something which is there."""
         whole = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))
+        with tempfile.TemporaryDirectory() as folder:
+            lines = [f'"{name}" = "{value}"\n' for name, value in (parameters or {}).items()]
+            (pathlib.Path(folder) / "schemathesis.toml").write_text("[parameters]\n" + "".join(lines))
+            done = subprocess.run(
+                [str(pathlib.Path(sys.executable).parent / "schemathesis"), "run", str(DESCRIPTION), "--url", worker.endpoint, "--checks", checks,
+                 "--max-examples", "60" if whole else "5", "--seed", "1", "--generation-database", "none", "--phases",
+                 "examples,coverage,fuzzing" if whole else "examples,fuzzing", "--request-timeout", "20", "--no-color", *which],
+                capture_output=True, text=True, timeout=1500, cwd=folder, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-1000:])
+        self.assertEqual(worker.request("GET", "/readyz").status, 200)
+
+    def worker(self):
         worker = Worker("--system-shared-memory", str(os.geteuid()), gpu="emulated:tiny")
         self.addCleanup(worker.close)
         worker.create_python("hello", "def handler(e, c): return 1")
         worker.invoke("hello")
-        left_out = ["--exclude-path-regex", "^(%s)" % "|".join(map(re.escape, OF_FUNCTIONS + NOT_ASKED))]
-        checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance"
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [str(pathlib.Path(sys.executable).parent / "schemathesis"), "run", str(DESCRIPTION), "--url", worker.endpoint, "--checks", checks,
-                 "--max-examples", "60" if whole else "5", "--seed", "1", "--generation-database", "none", "--phases",
-                 "examples,coverage,fuzzing" if whole else "examples,fuzzing", "--request-timeout", "20", "--no-color", *left_out],
-                capture_output=True, text=True, timeout=1500, cwd=folder, env={**os.environ, "PYTHONWARNINGS": "ignore"})
-        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-1000:])
-        self.assertEqual(worker.request("GET", "/readyz").status, 200)
+        return worker
+
+    def test_it_finds_nothing(self):
+        self.find(self.worker(), CHECKS, "--exclude-path-regex", "^(%s)" % "|".join(map(re.escape, OF_FUNCTIONS + NOT_ASKED)))
+
+    def test_it_finds_nothing_where_functions_answer(self):
+        """No function has the names that it makes up: what is seen is the worker's own answer."""
+        self.find(self.worker(), CHECKS.replace("not_a_server_error,", ""), "--include-path-regex", PASSED_ON)
+
+    def test_it_finds_nothing_where_a_model_answers(self):
+        with model_worker() as worker:
+            self.find(worker, CHECKS, "--include-path-regex", "^/v2/models", parameters={"path.model": "scores", "path.version": "1"})
+            self.assertRegex(worker.metrics(), r'lambent_invocations_total\{function="scores",outcome="succeeded"')
 
 
 if __name__ == "__main__":

@@ -31,6 +31,21 @@ PROGRAM = """
         yield from range(n)
 
 
+    @app.function(slo=0.5)
+    def total(prices: list[float]) -> float:
+        return sum(prices)
+
+
+    @app.workflow(timeout=60)
+    def order(items: list[int], customer: str) -> dict[str, float]:
+        return {customer: total(price.each(items, quantity=2))}
+
+
+    @app.http()
+    def web() -> object:
+        return None
+
+
     async def later() -> None:
         async for each in price.map_async([1, 2]):
             reveal_type(each)
@@ -43,8 +58,13 @@ PROGRAM = """
     reveal_type(next(price.map([1, 2], return_exceptions=True)))
     reveal_type(next(numbers.remote_gen(3)))
     reveal_type(Client().invoke("price"))
+    reveal_type(order.remote([1], "Ada"))
+    reveal_type(price.each([1, 2]))
+    reveal_type(price.when(True)(3))
+    reveal_type(web())
 """
-REVEALED = ["float", "float", "float", "float", "list[float]", "float | Exception", "int", "bytes"]
+REVEALED = ["float", "float", "float", "float", "list[float]", "float | Exception", "int", "bytes",
+            "dict[str, float]", "list[float]", "float | None", "object"]
 
 
 class TypesTest(unittest.TestCase):
@@ -69,8 +89,9 @@ class TypesTest(unittest.TestCase):
                         if "Revealed type" in line]
             self.assertEqual(revealed, REVEALED, said)
             program.write_text(program.read_text() + 'price.remote("three")\nprice.remote(3).upper()\n')
+            program.write_text(program.read_text() + 'order.remote(["one"], "Ada")\n')
             code, said = self.mypy(program)
-            self.assertEqual((code, said.count("error:")), (1, 2), said)
+            self.assertEqual((code, said.count("error:")), (1, 3), said)
 
 
 if __name__ == "__main__":

@@ -78,12 +78,14 @@ bool LogPrinter::is_wanted(const std::string& node, const std::string& time,
   const bool starts = text.starts_with("START RequestId: ");
   if (text.find("RequestId: " + invocation_) != std::string_view::npos) {
     found_invocation_ = true;
-    // What follows its END, the REPORT, has its id too.
-    is_within_ = !text.starts_with("END RequestId: ") && !text.starts_with("REPORT RequestId: ");
-    within_ = node;
+    // Stages of a pipeline have it one after the other: the next one may start before the one
+    // before has ended. What follows an END, the REPORT, has its id too.
+    unsigned& open = open_[node];
+    if (starts) ++open;
+    if (text.starts_with("END RequestId: ") && open > 0) --open;
     return true;
   }
-  if (!is_within_ || node != within_) return false;
+  if (const auto open = open_.find(node); open == open_.end() || open->second == 0) return false;
   found_others_ = found_others_ || starts;
   return true;
 }

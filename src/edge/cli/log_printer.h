@@ -2,6 +2,7 @@
 // the other what is missing. One thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,8 +52,7 @@ class LogPrinter {
   LogText text_;
   const std::string since_;  // as lines have it; empty: all
   const std::string invocation_;
-  std::string within_;  // the node on which the invocation's lines come now
-  bool is_within_ = false;
+  std::map<std::string, unsigned> open_;  // by node: sandboxes that have the invocation now
   bool found_invocation_ = false, found_others_ = false;
   std::string part_;
   bool says_gone_;                // or nothing is to be said of it

@@ -15,6 +15,7 @@
 #include "core/domain/inference.h"
 #include "core/domain/model_function.h"
 #include "core/domain/openai_models.h"
+#include "core/domain/python_runtime.h"
 #include "core/domain/volume.h"
 #include "decide/pipeline/limits.h"
 #include "edge/cli/limits.h"
@@ -176,10 +177,12 @@ Result<void> read_slo(const toml::table& table, const std::string& file, Manifes
 
 Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
   if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
-  if (name == "python" || name.starts_with("python3")) return Runtime::kPython;
+  if (name == "python" || is_python_runtime(name)) return Runtime::kPython;
   return Error{ErrorCode::kInvalidArgument,
                file + ": runtime is '" + name +
-                   "'; it can be 'provided.al2023' (an executable named bootstrap) or 'python3'"};
+                   "'; it can be 'provided.al2023' (an executable named bootstrap), 'python3' or "
+                   "'python3.N', with N from 3 to " +
+                   std::to_string(kNewestPython)};
 }
 
 std::string graph_file_of(FunctionKind kind) {

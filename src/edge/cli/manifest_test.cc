@@ -190,8 +190,8 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
        "f: kind is 'x'; it can be 'model', 'handler', 'kernel', 'workflow', "
        "'pipeline' or 'http'"},
       {"runtime = 'java'",
-       "f: runtime is 'java'; it can be 'provided.al2023' (an executable named bootstrap) or "
-       "'python3'"},
+       "f: runtime is 'java'; it can be 'provided.al2023' (an executable named bootstrap), "
+       "'python3' or 'python3.N', with N from 3 to 15"},
       {"\nmemory = 'much'", "f line 2: memory is 'much', not an amount such as \"512M\""},
       {"memory = -1", "f line 1: memory must be an amount such as \"512M\", or a number of MiB"},
       {"timeout_s = 'x'", "f line 1: timeout_s must be a number"},

@@ -18,6 +18,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 TEST_F(Verbs, LsTellsHandlersByTheirRuntimeAndAllOthersByWhatTheyAre) {
@@ -340,6 +341,28 @@ TEST_F(Verbs, LogsOfAnInvocationSayThatOthersRanMeanwhile) {
                             {{"Content-Type", "application/x-ndjson"}}));
   EXPECT_EQ(run_logs(transport, console, {.name = "f", .invocation = "aa"}), 0);
   EXPECT_THAT(err.str(), HasSubstr("other invocations ran meanwhile"));
+}
+
+TEST_F(Verbs, LogsOfAnInvocationHaveAllStagesOfAPipelineThatOverlap) {
+  transport.answer(response(200,
+                            R"({"text":"START RequestId: aa\n"})"
+                            "\n"
+                            R"({"text":"first\n"})"
+                            "\n"
+                            R"({"text":"START RequestId: aa\n"})"
+                            "\n"
+                            R"({"text":"END RequestId: aa\n"})"
+                            "\n"
+                            R"({"text":"second\n"})"
+                            "\n"
+                            R"({"text":"END RequestId: aa\n"})"
+                            "\n"
+                            R"({"text":"of another\n"})"
+                            "\n",
+                            {{"Content-Type", "application/x-ndjson"}}));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .invocation = "aa"}), 0);
+  EXPECT_THAT(out.str(), HasSubstr("second\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("of another")));
 }
 
 TEST(Since, IsATimeAgoOrATime) {

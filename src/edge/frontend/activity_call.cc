@@ -50,8 +50,9 @@ ActivityCall decode_activity_call(const http::Request& request) {
   if (kind == "functions") {
     const auto limit = page_limit(query, kActivityPerPage);
     if (!limit.ok()) return error_response(limit.error());
-    return ListFunctionActivity{http::query_value(query, "after"), *limit,
-                                http::query_value(query, "latencies") == "1"};
+    const auto latencies = flag_in(query, "latencies");
+    if (!latencies.ok()) return error_response(latencies.error());
+    return ListFunctionActivity{http::query_value(query, "after"), *limit, *latencies};
   }
   if (kind == "live" && is_list) {
     const auto limit = page_limit(query, kActivityPerPage);

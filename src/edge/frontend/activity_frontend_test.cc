@@ -98,6 +98,8 @@ TEST_F(ActivityTest, RefusesWhatIsNoCall) {
   get("/v1/activity/invocations?after=x", 400);
   get("/v1/activity/invocations?before=-1", 400);
   get("/v1/activity/functions?limit=0", 400);
+  get("/v1/activity/functions?limit=", 400);
+  get("/v1/activity/functions?latencies=garbage", 400);
 }
 
 TEST_F(ActivityTest, StreamsTheStateAndThenWhatChanges) {

@@ -10,6 +10,7 @@
 #include "core/domain/image_function.h"
 #include "core/domain/layer.h"
 #include "core/domain/limits.h"
+#include "core/domain/python_runtime.h"
 #include "core/domain/version.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"
@@ -239,12 +240,13 @@ json without_package_type(const json& object) {
 }
 
 Result<Runtime> runtime_of(const std::string& name) {
-  if (name.starts_with("python3")) return Runtime::kPython;
+  if (is_python_runtime(name)) return Runtime::kPython;
   if (name == kImageRuntime) return Runtime::kProvided;
   if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
   return invalid("Runtime '" + name +
-                 "' is not supported: use python3.N, or provided.al2023 with an executable "
-                 "'bootstrap' in the package");
+                 "' is not supported: use python3, python3.N with N from 3 to " +
+                 std::to_string(kNewestPython) +
+                 ", or provided.al2023 with an executable 'bootstrap' in the package");
 }
 
 // Writes the fields that Lambda has. Its settings are in seconds and MiB; what it reports is in

@@ -26,13 +26,6 @@ NativeCall decode_functions(const http::Request& request, const Caller& caller) 
                             .only_here = asks_only_here(request)};
 }
 
-// "0" or "1"; false if there is none.
-Result<bool> flag_in(std::string_view query, std::string_view name) {
-  const std::string value = http::query_value(query, name);
-  if (value.empty() || value == "0" || value == "1") return value == "1";
-  return Error{ErrorCode::kInvalidArgument, std::string(name) + " must be 0 or 1"};
-}
-
 Result<ReadLog> read_log_query(std::string_view query) {
   ReadLog call;
   const std::string offset = http::query_value(query, "offset");

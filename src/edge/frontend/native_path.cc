@@ -21,9 +21,29 @@ std::optional<std::vector<std::string>> path_parts(std::string_view path) {
   return parts;
 }
 
+bool has_query(std::string_view query, std::string_view name) {
+  std::string decoded;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (http::percent_decode(pair.substr(0, pair.find('=')), decoded) && decoded == name) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Result<bool> flag_in(std::string_view query, std::string_view name) {
+  if (!has_query(query, name)) return false;
+  const std::string value = http::query_value(query, name);
+  if (value == "0" || value == "1") return value == "1";
+  return Error{ErrorCode::kInvalidArgument, std::string(name) + " must be 0 or 1"};
+}
+
 Result<size_t> page_limit(std::string_view query, size_t most) {
+  if (!has_query(query, "limit")) return most;
   const std::string text = http::query_value(query, "limit");
-  if (text.empty()) return most;
   uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   // More than there are on a page is a page, however much more.

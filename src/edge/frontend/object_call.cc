@@ -4,6 +4,7 @@
 #include "core/domain/limits.h"
 #include "edge/frontend/limits.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/native_path.h"
 #include "edge/frontend/plain_text.h"
 #include "node/objects/limits.h"
 
@@ -131,11 +132,7 @@ Result<ListObjects> read_list(const http::Request& request) {
     list.after = object_id_from_string(after);
     if (!list.after) return invalid("after is the id of an object");
   }
-  if (const std::string limit = http::query_value(query, "limit"); !limit.empty()) {
-    const auto number = parse_number<uint64_t>(limit);
-    if (!number || *number == 0) return invalid("limit is a number above 0");
-    list.limit = std::min<uint64_t>(*number, limits::kObjectsPerPage);
-  }
+  ASSIGN_OR_RETURN(list.limit, page_limit(query, limits::kObjectsPerPage));
   return list;
 }
 

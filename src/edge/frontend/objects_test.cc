@@ -207,6 +207,7 @@ TEST_F(ObjectsTest, AListComesInPages) {
   EXPECT_EQ(second["objects"].size(), 1u);
   EXPECT_FALSE(second.contains("next"));
   expect_error(send("GET", "", "?limit=0"), 400, "INVALID_ARGUMENT");
+  expect_error(send("GET", "", "?limit="), 400, "INVALID_ARGUMENT");
   expect_error(send("GET", "", "?after=x"), 400, "INVALID_ARGUMENT");
 }
 

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { mainReason, placeOf, reasonAdvice, reasonWords, waitReasons } from "../web/advice.js";
 import { causeSentence, findings, headline, settingText } from "../web/words.js";
+import { settingRows } from "../web/view_function.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
 const call = (phases, more = {}) => {
@@ -23,6 +24,8 @@ test("settings have units, and one that says nothing is left out", () => {
   assert.equal(plain(settingText("async_max_age_seconds", 3600)), "1 h");
   assert.equal(settingText("async_retries", -1), "as the worker says");
   assert.equal(settingText("keep_alive_seconds", -1), "as the worker says");
+  assert.equal(settingText("slo_ms", 0), "–");
+  assert.equal(plain(settingText("slo_ms", 200)), "200 ms");
   assert.equal(plain(settingText("timeout_seconds", 30)), "30.0 s");
   assert.equal(settingText("mounts", []), "–");
   assert.equal(settingText("checkpoint", false), "no");
@@ -120,4 +123,14 @@ test("every reason that the scheduler gives has words and advice here, and words
   }
   assert.equal(reasonWords("none"), "");
   assert.equal(reasonWords("something_new"), "something new");
+});
+
+test("settings that say nothing of a function are left out", () => {
+  const spec = { name: "f", kind: "handler", memory_bytes: 1 << 20, gpu_memory_bytes: 0, memory_mode: "vmm", weight: 1, http_port: 8080, slo_ms: 200 };
+  const keys = (more, isolation) => settingRows({ ...spec, ...more }, isolation).map(([key]) => key);
+  assert.deepEqual(keys({}), ["kind", "memory_bytes", "weight", "slo_ms"]);
+  assert.deepEqual(keys({ gpu_memory_bytes: 1 << 30 }), ["kind", "memory_bytes", "gpu_memory_bytes", "memory_mode", "weight", "slo_ms"]);
+  const pipeline = { kind: "pipeline", gpu_memory_bytes: 1 << 30, slo_ms: 0 };
+  assert.deepEqual(keys(pipeline, "slices"), ["kind", "memory_bytes"]);
+  assert.deepEqual(keys(pipeline, "shared"), ["kind", "memory_bytes", "gpu_memory_bytes", "memory_mode"]);
 });

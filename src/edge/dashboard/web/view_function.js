@@ -58,7 +58,7 @@ function draw(name, page, { store, now }) {
       tile("p95", calls ? duration(row.p95_ms) : "–", "95 % took at most this"),
       tile("p99", calls ? duration(row.p99_ms) : "–", "99 % took at most this"),
       tile("Ahead of its share", duration(row.ahead_ms), "of the function that had least"),
-      row.in_time + row.late > 0 ? tile("In time", percent(row.in_time / (row.in_time + row.late)), `${count(row.late)} late`) : null),
+      row.in_time + row.late > 0 ? tile("In time", percent(row.in_time / (row.in_time + row.late)), `${count(row.late)} late${sloWords(page)}`) : null),
     h("div", { class: "cards" },
       h("section", { class: "card", "aria-labelledby": "latency" }, h("h2", { id: "latency" }, "How long calls took"),
         histogram(page.detail?.latency_buckets_ms ?? [], [["p50", row.p50_ms], ["p95", row.p95_ms], ["p99", row.p99_ms]])),
@@ -69,8 +69,13 @@ function draw(name, page, { store, now }) {
       ended.length === 0 ? h("p", { class: "quiet" }, "None is remembered: ", h("code", null, `lambent invoke ${name}`))
         : [callTable(ended.slice(0, MOST_CALLS), now, { hidesFunction: true }), legend(PHASES.map(([key, title]) => [key, title]))]),
     h("section", { "aria-labelledby": "log" }, h("h2", { id: "log" }, "Log"), page.log.element),
-    h("div", { class: "cards" }, settings(page.detail?.function), versions(page, now)),
+    h("div", { class: "cards" }, settings(page.detail?.function, page.pipeline?.isolation?.chosen), versions(page, now)),
   ];
+}
+
+function sloWords(page) {
+  const slo = page.detail?.function?.slo_ms || page.pipeline?.slo?.ms;
+  return slo ? `, its SLO is ${duration(slo)}` : "";
 }
 
 function tile(name, value, note) {
@@ -95,16 +100,24 @@ function pipelineFacts(described) {
 
 const COUNTED = new Set(["name", "queued", "running", "completed", "sandboxes"]);
 
-const GPU_ONLY = new Set(["gpu_memory_bytes", "gpu_count", "gpu_runtime", "gpu_share", "memory_mode", "working_set", "checkpoint", "launch_mode"]);
+// The slices that it has follow from its SLO.
+const NOT_OF_PIPELINES = new Set(["weight", "max_concurrency", "max_queue_time_seconds", "min_instances", "keep_alive_seconds", "warm_up", "handler"]);
+const GPU_ONLY = new Set(["gpu_memory_bytes", "gpu_count", "gpu_runtime", "gpu_share", "memory_mode", "working_set", "checkpoint", "launch_mode", "gpu_domain"]);
 
-function settings(spec) {
+/** What says nothing of this function is left out. @param {any} spec @param {string} [isolation] of a pipeline: where its requests run */
+export function settingRows(spec, isolation) {
+  const onSlices = spec.kind === "pipeline" && isolation !== "shared";
+  return Object.entries(spec).filter(([key, value]) => !COUNTED.has(key) && settingText(key, value) !== "–" &&
+    (spec.kind === "http" ? !key.startsWith("async_") : !key.startsWith("http_")) &&
+    (spec.gpu_memory_bytes > 0 && !onSlices || !GPU_ONLY.has(key)) && (spec.kind !== "pipeline" || !NOT_OF_PIPELINES.has(key)));
+}
+
+function settings(spec, isolation) {
   if (!spec) return null;
-  // What says nothing of this function is left out.
-  const rows = Object.entries(spec).filter(([key, value]) => !COUNTED.has(key) && settingText(key, value) !== "–" &&
-    (spec.kind === "http" ? !key.startsWith("async_") : !key.startsWith("http_")) && (spec.gpu_memory_bytes > 0 || !GPU_ONLY.has(key)));
+  const rows = settingRows(spec, isolation);
   return h("section", { class: "card", "aria-labelledby": "settings" }, h("h2", { id: "settings" }, "Settings"),
     h("dl", { class: "settings" }, rows.map(([key, value]) => h("div", null,
-      h("dt", null, key.replace(/_(bytes|seconds)$/, "").replaceAll("_", " ")), h("dd", null, settingText(key, value))))));
+      h("dt", null, key.replace(/_(bytes|seconds|ms)$/, "").replaceAll("_", " ")), h("dd", null, settingText(key, value))))));
 }
 
 function versions(page, now) {

@@ -20,7 +20,7 @@ export function overview({ store, now, redraw }) {
     silentNodes(store),
     tiles(store, now),
     h("section", { "aria-labelledby": "gpus" }, h("h2", { id: "gpus" }, "GPUs"), waitingCard(store, from, now),
-      h("div", { class: "cards" }, places(store).map(place => placeCard(store, place, from, now))),
+      placeCards(store, from, now),
       legend([["init", "sandbox and init, which hold no slot"], ["memory", "GPU memory moves"], ["run", "runs"], ["queue", "waits"]])),
     slices(store.state.slices),
     h("section", { "aria-labelledby": "slow" }, h("h2", { id: "slow" }, `Slowest calls of the last ${duration(chosenWindow * 1000)}`),
@@ -92,6 +92,14 @@ function places(store) {
   const devices = store.state.devices.filter(device => device.serves !== "pipelines");
   const onHost = store.ended.some(call => call.gpu === "cpu");
   return onHost ? [...devices, { gpu: "cpu", name: "the host's processors", state: "healthy" }] : devices;
+}
+
+function placeCards(store, from, now) {
+  const shown = places(store);
+  if (shown.length > 0) return h("div", { class: "cards" }, shown.map(place => placeCard(store, place, from, now)));
+  const all = store.state.devices.length;
+  return h("p", { class: "quiet" }, all === 0 ? "This worker has no GPU: functions run on the host's processors."
+    : `${all === 1 ? "Its GPU serves pipelines: its" : `All ${count(all)} GPUs serve pipelines: their`} slices are below.`);
 }
 
 function placeCard(store, device, from, now) {

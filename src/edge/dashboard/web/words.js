@@ -111,7 +111,8 @@ export function settingText(key, value) {
   if (key.endsWith("_bytes")) return bytes(value);
   if (key === "last_modified_seconds") return new Date(value * 1000).toLocaleString();
   if (key === "async_retries" && value < 0) return "as the worker says";
-  if (key === "async_max_age_seconds" && value === 0) return "–";
+  if ((key === "async_max_age_seconds" || key === "slo_ms") && value === 0) return "–";
+  if (key === "slo_ms") return duration(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (key.endsWith("_seconds")) return value < 0 ? "as the worker says" : duration(value * 1000);
   if (typeof value === "object") return Array.isArray(value) && value.length === 0 ? "–" : JSON.stringify(value);
