@@ -28,6 +28,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from .client import Client, ObjectRef
 from .errors import LambentError, error_of
 from .http_objects import connect
+from .ray_scaling import DOWN_AFTER, Scaling
 from .tensor import Tensor, tensor_of
 
 NAMESPACE = "lambent"
@@ -39,6 +40,7 @@ _RETRY = 0.2  # seconds between two tries to reach an actor
 _AGAIN = 30.0  # seconds until an agent that did not start is tried again
 _FORGOTTEN = 60.0  # seconds without a word of a worker whose node of Ray is gone
 _PORT = 8980  # of a machine's first worker
+_DRAIN = 600.0  # seconds that what runs on a node that is released may take
 _MEMBERS = "lambent-members"
 _SCHEME = "lambent://"
 _OBJECT = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
@@ -153,12 +155,18 @@ class _Members:
         self._left: Dict[str, Tuple[Dict[str, Any], float]] = {}  # by name: whose node of Ray is gone, and when it was last seen up
         self._home: Optional[Dict[str, Any]] = None
         self._tried: Dict[str, float] = {}
+        self._view: List[Dict[str, Any]] = []  # the members as a worker said last
+        self._released: Set[str] = set()  # nodes of Ray whose agents were ended so that it may take them away
+        self._scaling: Optional[Scaling] = None
+        self._asked: Optional[int] = None  # of nodes, of the autoscaler
+        self.keep(options)
         self._self = ray.get_runtime_context().current_actor
         threading.Thread(target=self._watch, daemon=True).start()
 
     def keep(self, options: Dict[str, Any]) -> None:
         """For agents of nodes that come from now on."""
         self._options = options
+        self._scaling = Scaling(*options["scale"], down_after=options["down_after"]) if options["scale"] else None
 
     def tell(self, node_id: str, member: Dict[str, Any], view: List[Dict[str, Any]]) -> Dict[str, Any]:
         """One agent's worker, and the members as that sees them; all that there are, and the home among them. ALREADY_EXISTS:
@@ -172,7 +180,7 @@ class _Members:
             if each != node_id and known["node"] == member["node"] and known["address"] != member["address"]:
                 raise error_of("ALREADY_EXISTS", "two workers are called %r, those at %s and %s: start one with another --node-name" %
                                (member["node"], known["address"], member["address"]))
-        self._known[node_id] = member
+        self._known[node_id], self._view = member, view
         members = {known["node"]: known for known in self._known.values()}
         seen = {each["node"] for each in view if each["state"] in ("up", "draining")}
         # Workers go on without their node of Ray. Those that come later hear of them as long as others hear from them.
@@ -190,6 +198,8 @@ class _Members:
             time.sleep(_PERIOD)
             try:
                 self._start_agents()
+                if self._scaling:
+                    self._scale(self._scaling)
             except Exception:  # the next look may do better
                 pass
 
@@ -197,10 +207,50 @@ class _Members:
         now = time.monotonic()
         for node in _nodes_for(self._options):
             node_id = node["NodeID"]
-            is_new = node_id not in self._known
+            is_new = node_id not in self._known and node_id not in self._released
             if is_new and now - self._tried.get(node_id, -_AGAIN) >= _AGAIN:
                 self._tried[node_id] = now
                 _start_agent(node, self._options, self._self)
+
+
+    def _scale(self, scaling: Scaling) -> None:
+        """Asks Ray's autoscaler for nodes with GPUs, and gives one that is not needed back to it."""
+        from ray.autoscaler.sdk import request_resources
+        gpus = {node["NodeID"]: node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]}
+        self._released &= set(gpus)
+        names = {self._known[node_id]["node"]: node_id for node_id, has in gpus.items()
+                 if has and node_id in self._known and node_id not in self._released}
+        nodes = [each for each in self._view if each["node"] in names]
+        if len(nodes) < len(names):
+            return  # one that came a moment ago
+        wanted = scaling.wanted(nodes, time.monotonic())
+        if wanted > len(nodes) and self._released:
+            return self._keep_after_all(self._released.pop())
+        if wanted < len(nodes):
+            spare = scaling.spare(nodes)
+            if spare is None:
+                return
+            self._released.add(names[spare])
+            threading.Thread(target=self._release, args=(names[spare],), daemon=True).start()
+        if wanted != self._asked:
+            # Of the largest that there are, so that each takes a node of its own.
+            request_resources(bundles=[{"GPU": max([1, *gpus.values()])}] * wanted)
+            self._asked = wanted
+
+    def _release(self, node_id: str) -> None:
+        """Its worker finishes what it has and gets no more; then its agent ends, and Ray finds the node idle."""
+        agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+        ray.get(agent.drain.remote(True))
+        if node_id in self._released:
+            ray.kill(agent)
+
+    def _keep_after_all(self, node_id: str) -> None:
+        """One that is on its way out is as good as a new one."""
+        try:
+            ray.get_actor(_agent_name(node_id), namespace=NAMESPACE).drain.remote(False)
+        except ValueError:
+            node = next(each for each in ray.nodes() if each["NodeID"] == node_id)
+            _start_agent(node, {**self._options, "undrain": True}, self._self)
 
 
 def _nodes_for(options: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -264,6 +314,8 @@ class _Agent:
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
         self._check_reach()
+        if options.get("undrain"):
+            self.drain(False)
         while True:
             try:
                 self._tell(options["timeout"])  # what knows the members may yet be started
@@ -273,6 +325,18 @@ class _Agent:
                     raise
                 time.sleep(_RETRY)
         threading.Thread(target=self._beat, daemon=True).start()
+
+    def drain(self, drained: bool) -> None:
+        """The worker gets no more work, and is waited for until it has none; or it gets some again."""
+        own = _request(self._endpoint, "GET", "/v1/cluster")["self"]
+        _request(self._endpoint, "POST", "/v1/cluster/nodes/%s/%s" % (own, "drain" if drained else "undrain"))
+        deadline, idle = time.monotonic() + _DRAIN, 0
+        # What others say of it is a second old, and they send it something for as long.
+        while drained and idle * _RETRY < 3 * _PERIOD and time.monotonic() < deadline:
+            status = _request(self._endpoint, "GET", "/v1/cluster")
+            load = next(each["load"] for each in status["members"] if each["self"])
+            idle = 0 if load else idle + 1
+            time.sleep(_RETRY)
 
     def _check_reach(self) -> None:
         """FAILED_PRECONDITION where others could not reach the worker."""
@@ -518,7 +582,8 @@ def _usual_command(key: str, state: str, listen: Optional[str], tls: Optional[st
 
 def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambent/ray", socket: Optional[str] = None,
           serve: Optional[Sequence[str]] = None, address: Optional[Dict[str, str]] = None, listen: Optional[str] = None,
-          tls: Optional[str] = None, gpus_only: bool = False, reserve_gpus: bool = True, timeout: float = 60.0) -> Cluster:
+          tls: Optional[str] = None, gpus_only: bool = False, scale: Optional[Tuple[int, int]] = None, down_after: float = DOWN_AFTER,
+          reserve_gpus: bool = True, timeout: float = 60.0) -> Cluster:
     """Starts an agent on each node of the Ray cluster, which finds that node's worker at `socket` (a path) or starts it by
     `serve` (words). In both "{node}" stands for the machine's name, with "-2" and so on for further nodes of Ray on one machine;
     "{ip}" for the node's address and "{port}" for 8980 and what follows. `address`: URLs of workers by node id, where they do not
@@ -526,13 +591,16 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
     tls.key and ca.crt on each machine, without which they stay on loopback; FAILED_PRECONDITION if Ray has several machines.
 
     Agents are detached: they outlive this driver. Nodes that come later get one too; what runs stays. With `gpus_only` only
-    nodes of Ray with GPUs get one, and tasks on others ask one of theirs. A node's GPUs are reserved
-    from Ray, so that its tasks do not collide with ours; RuntimeError some seconds after `timeout` if tasks of Ray have them."""
+    nodes of Ray with GPUs get one, and tasks on others ask one of theirs. With `scale`, the least and the most number of nodes with
+    GPUs, Ray's autoscaler is asked for as many as the load needs, and one that is not needed for `down_after` seconds is drained
+    and given back. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError some seconds after `timeout` if tasks of Ray have them."""
     if not ray.is_initialized():
         ray.init(address="auto", namespace=NAMESPACE)
+    if scale:
+        Scaling(*scale)  # what is wrong with it is said here
     options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log", "state": state,
                "serve": serve if serve is not None else _usual_command(key, state, listen, tls), "address": dict(address or {}),
-               "gpus_only": gpus_only, "reserve_gpus": reserve_gpus, "timeout": timeout}
+               "gpus_only": gpus_only, "scale": scale, "down_after": down_after, "reserve_gpus": reserve_gpus, "timeout": timeout}
     members = ray.remote(_Members).options(name=_MEMBERS, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
                                            max_restarts=-1).remote(options)
     members.keep.remote(options)

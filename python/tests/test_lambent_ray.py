@@ -247,6 +247,46 @@ class Members(unittest.TestCase):
         self.assertEqual(self.tell("n3", "c"), ("a", ["a", "c"]))
 
 
+class Autoscaling(unittest.TestCase):
+    """What is asked of Ray's autoscaler, whose nodes with GPUs are n1 and n2."""
+
+    def setUp(self):
+        stand_in.__init__()
+        stand_in.alive = [{**node_of("n1"), "Resources": {"GPU": 2}}, {**node_of("n2"), "Resources": {"GPU": 2}}, node_of("n3")]
+        self.asked, self.begun = [], []
+        sdk = types.SimpleNamespace(request_resources=lambda bundles: self.asked.append(bundles))
+        for patch in (mock.patch.dict(sys.modules, {"ray.autoscaler": types.ModuleType("ray.autoscaler"), "ray.autoscaler.sdk": sdk}),
+                      mock.patch.object(lambent.ray.threading, "Thread", lambda target, args, daemon: types.SimpleNamespace(
+                          start=lambda: self.begun.append((target.__name__, args))))):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.members = lambent.ray._Members.__new__(lambent.ray._Members)
+        self.members._known = {each: {"node": "w" + each} for each in ("n1", "n2", "n3")}
+        self.members._released, self.members._asked, self.members._self = set(), None, None
+        self.members._options = {"reserve_gpus": True}
+        self.members._view = [{"node": "wn" + str(each), "slots": 2, "load": each, "home": each == 1} for each in (1, 2, 3)]
+
+    def scale(self, wanted):
+        scaling = lambent.ray.Scaling(0, 9)
+        with mock.patch.object(scaling, "wanted", lambda nodes, now: self.assertEqual([each["node"] for each in nodes], self.seen) or wanted):
+            self.members._scale(scaling)
+
+    def test_more_are_bundles_of_all_gpus_of_a_node_and_said_once(self):
+        self.seen = ["wn1", "wn2"]
+        self.scale(3)
+        self.scale(3)
+        self.assertEqual(self.asked, [[{"GPU": 2}] * 3])
+
+    def test_one_that_is_spare_is_drained_and_kept_if_it_is_needed_after_all(self):
+        self.seen = ["wn1", "wn2"]
+        self.scale(1)
+        self.assertEqual((self.begun, self.asked), ([("_release", ("n2",))], [[{"GPU": 2}]]))
+        self.seen = ["wn1"]
+        self.scale(2)
+        self.assertEqual(list(stand_in.actors), ["lambent-agent-n2"])  # it had ended already
+        self.assertEqual(self.members._released, set())
+
+
 class Places(unittest.TestCase):
     def setUp(self):
         stand_in.__init__()

@@ -88,9 +88,9 @@ class RayTest(unittest.TestCase):
                 "--gpu", "emulated:tiny"]
 
     @classmethod
-    def start(cls, serve=None, timeout=90):
+    def start(cls, serve=None, timeout=90, **options):
         return cls.lambent.start(str(cls.folder / "key"), state=str(cls.folder), serve=cls.serve_words() if serve is None else serve,
-                                 timeout=timeout)
+                                 timeout=timeout, **options)
 
     @classmethod
     def workers(cls):

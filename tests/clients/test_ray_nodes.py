@@ -106,7 +106,7 @@ class AutoscaledRay:
         head = {"ray.head.default": {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}}
         empty = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands", "head_start_ray_commands",
                  "worker_start_ray_commands", "cluster_synced_files", "rsync_exclude", "rsync_filter")
-        config = {"cluster_name": "fake", "max_workers": 8, "upscaling_speed": 1.0, "idle_timeout_minutes": 60, "auth": {}, "docker": {},
+        config = {"cluster_name": "fake", "max_workers": 8, "upscaling_speed": 1.0, "idle_timeout_minutes": 0.05, "auth": {}, "docker": {},
                   "file_mounts": {}, "file_mounts_sync_continuously": False, "head_node_type": "ray.head.default",
                   "available_node_types": {**node_types, **head}, **{name: [] for name in empty},
                   "provider": {"type": "fake_multinode", "use_node_id_as_ip": True, "disable_node_updaters": True,
@@ -161,13 +161,11 @@ class Autoscaled(RayTest):
         cls.addClassCleanup(cls.of_ray.shutdown)
         cls.ray.init(address=cls.of_ray.address, namespace="test", log_to_driver=False)
         cls.addClassCleanup(cls.ray.shutdown)
-        cls.cluster = cls.start().wait_until_up(60)
+        cls.cluster = cls.start(scale=(1, 1)).wait_until_up(60)
 
-    def test_a_node_that_the_autoscaler_brings_joins_and_serves(self):
-        from ray.autoscaler.sdk import request_resources
+    def test_a_node_is_asked_of_the_autoscaler_joins_serves_and_is_given_back(self):
         (first,) = self.own_addresses()
         deploy_total(self.own_addresses()[first])
-        request_resources(bundles=[{"GPU": 1}])
         self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 1, seconds=150)
         self.cluster.wait_until_up(90, nodes=2)
         (late,) = set(self.own_addresses()) - {first}
@@ -175,8 +173,13 @@ class Autoscaled(RayTest):
         # Its GPU is reserved, and its worker is told of by all.
         self.wait_for(lambda: self.ray.available_resources().get("GPU", 0) == 0)
         self.assertEqual({each["cluster"]["home"] for each in self.cluster.status()}, {first})
-        time.sleep(self.lambent.LEASE + 1)
         self.assertEqual([len(each["cluster"]["members"]) for each in self.cluster.status()], [2, 2])
+        # Now it may go, has nothing to do, and is drained before Ray takes it away.
+        self.start(scale=(0, 1), down_after=5)
+        self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 0, seconds=150)
+        (status,) = [each for each in self.cluster.status() if each["cluster"]]
+        self.assertEqual({each["node"]: each["state"] for each in status["cluster"]["members"]}, {first: "up", late: "draining"})
+        self.assertEqual(invoke(self.own_addresses()[first], "total", {"numbers": [6]}), {"sum": 6})
 
 
 if __name__ == "__main__":
