@@ -11,6 +11,7 @@
 Ray says which nodes there are, reserves their GPUs, and hands references on. Requests never pass through it, and the workers do
 not end with it.
 """
+import fcntl
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import threading
 import time
+import zlib
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import ray
@@ -26,6 +28,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from .client import Client, ObjectRef
 from .errors import LambentError, error_of
 from .http_objects import connect
+from .ray_scaling import DOWN_AFTER, Scaling
 from .tensor import Tensor, tensor_of
 
 NAMESPACE = "lambent"
@@ -33,6 +36,11 @@ LEASE = 5.0  # seconds for which a worker takes our word for who the others are
 _PERIOD = 1.0
 _TO_SAY_WHY = 10.0  # seconds that start() waits longer than its agents
 _CALLS = 64  # of an agent at once
+_RETRY = 0.2  # seconds between two tries to reach an actor
+_AGAIN = 30.0  # seconds until an agent that did not start is tried again
+_FORGOTTEN = 60.0  # seconds without a word of a worker whose node of Ray is gone
+_PORT = 8980  # of a machine's first worker
+_DRAIN = 600.0  # seconds that what runs on a node that is released may take
 _MEMBERS = "lambent-members"
 _SCHEME = "lambent://"
 _OBJECT = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
@@ -91,10 +99,10 @@ class Handle:
         return _agent_here().fetch.remote(self.id)
 
     def get(self, timeout: Optional[float] = None) -> Any:
-        return _answer_of(self.remote(), timeout)
+        return _answer_of(self.remote, timeout)
 
     def remove(self) -> None:
-        _answer_of(_agent_here().remove.remote(self.id))
+        _answer_of(lambda: _agent_here().remove.remote(self.id))
 
 
 class _Hole:
@@ -139,23 +147,158 @@ def _value_of(tensor: Tensor) -> Any:
 
 
 class _Members:
-    """What the agents know of their workers. Its loss is none: they tell it again."""
+    """What the agents know of their workers; and it gives nodes that come later an agent. Its loss is none: they tell it again."""
 
-    def __init__(self) -> None:
-        self._known: Dict[str, Dict[str, Any]] = {}
-        self._home = ""
+    def __init__(self, options: Dict[str, Any]) -> None:
+        self._options = options
+        self._known: Dict[str, Dict[str, Any]] = {}  # by the node of Ray
+        self._left: Dict[str, Tuple[Dict[str, Any], float]] = {}  # by name: whose node of Ray is gone, and when it was last seen up
+        self._home: Optional[Dict[str, Any]] = None
+        self._tried: Dict[str, float] = {}
+        self._view: List[Dict[str, Any]] = []  # the members as a worker said last
+        self._released: Set[str] = set()  # nodes of Ray whose agents were ended so that it may take them away
+        self._scaling: Optional[Scaling] = None
+        self._asked: Optional[int] = None  # of nodes, of the autoscaler
+        self.keep(options)
+        self._self = ray.get_runtime_context().current_actor
+        threading.Thread(target=self._watch, daemon=True).start()
 
-    def tell(self, node_id: str, member: Dict[str, Any], home: str) -> Dict[str, Any]:
-        """One agent's worker; all that are on nodes that live, and the home among them."""
-        self._known[node_id] = member
+    def keep(self, options: Dict[str, Any]) -> None:
+        """For agents of nodes that come from now on."""
+        self._options = options
+        self._scaling = Scaling(*options["scale"], down_after=options["down_after"]) if options["scale"] else None
+
+    def tell(self, node_id: str, member: Dict[str, Any], view: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """One agent's worker, and the members as that sees them; all that there are, and the home among them. ALREADY_EXISTS:
+        another worker has that name."""
         alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        self._known = {each: known for each, known in self._known.items() if each in alive}
-        names = {known["node"] for known in self._known.values()}
+        now = time.monotonic()
+        for each in [each for each in self._known if each not in alive]:
+            known = self._known.pop(each)
+            self._left[known["node"]] = (known, now)
+        for each, known in self._known.items():
+            if each != node_id and known["node"] == member["node"] and known["address"] != member["address"]:
+                raise error_of("ALREADY_EXISTS", "two workers are called %r, those at %s and %s: start one with another --node-name" %
+                               (member["node"], known["address"], member["address"]))
+        self._known[node_id], self._view = member, view
+        members = {known["node"]: known for known in self._known.values()}
+        seen = {each["node"] for each in view if each["state"] in ("up", "draining")}
+        # Workers go on without their node of Ray. Those that come later hear of them as long as others hear from them.
+        self._left = {name: (known, now if name in seen else then) for name, (known, then) in self._left.items()
+                      if name not in members and (name in seen or now - then < _FORGOTTEN)}
+        members.update({name: known for name, (known, _) in self._left.items()})
         # It never moves by itself: two nodes that take changes of the catalog would be two catalogs.
-        if not self._home:
-            self._home = home or member["node"]
-        return {"home": self._home if self._home in names else "", "members": list(self._known.values()),
-                "wanted_home": self._home}
+        if self._home is None:
+            self._home = next(({key: each[key] for key in ("node", "address", "gpus")} for each in view if each["home"]), member)
+        self._home = members.setdefault(self._home["node"], self._home)
+        return {"home": self._home["node"], "members": list(members.values())}
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_PERIOD)
+            try:
+                self._start_agents()
+                if self._scaling:
+                    self._scale(self._scaling)
+            except Exception:  # the next look may do better
+                pass
+
+    def _start_agents(self) -> None:
+        now = time.monotonic()
+        for node in _nodes_for(self._options):
+            node_id = node["NodeID"]
+            is_new = node_id not in self._known and node_id not in self._released
+            if is_new and now - self._tried.get(node_id, -_AGAIN) >= _AGAIN:
+                self._tried[node_id] = now
+                _start_agent(node, self._options, self._self)
+
+
+    def _scale(self, scaling: Scaling) -> None:
+        """Asks Ray's autoscaler for nodes with GPUs, and gives one that is not needed back to it."""
+        from ray.autoscaler.sdk import request_resources
+        gpus = {node["NodeID"]: node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]}
+        self._released &= set(gpus)
+        names = {self._known[node_id]["node"]: node_id for node_id, has in gpus.items()
+                 if has and node_id in self._known and node_id not in self._released}
+        nodes = [each for each in self._view if each["node"] in names]
+        if len(nodes) < len(names):
+            return  # one that came a moment ago
+        wanted = scaling.wanted(nodes, time.monotonic())
+        if wanted > len(nodes) and self._released:
+            return self._keep_after_all(self._released.pop())
+        if wanted < len(nodes):
+            spare = scaling.spare(nodes)
+            if spare is None:
+                return
+            self._released.add(names[spare])
+            threading.Thread(target=self._release, args=(names[spare],), daemon=True).start()
+        if wanted != self._asked:
+            # Of the largest that there are, so that each takes a node of its own.
+            request_resources(bundles=[{"GPU": max([1, *gpus.values()])}] * wanted)
+            self._asked = wanted
+
+    def _release(self, node_id: str) -> None:
+        """Its worker finishes what it has and gets no more; then its agent ends, and Ray finds the node idle."""
+        agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+        ray.get(agent.drain.remote(True))
+        if node_id in self._released:
+            ray.kill(agent)
+
+    def _keep_after_all(self, node_id: str) -> None:
+        """One that is on its way out is as good as a new one."""
+        try:
+            ray.get_actor(_agent_name(node_id), namespace=NAMESPACE).drain.remote(False)
+        except ValueError:
+            node = next(each for each in ray.nodes() if each["NodeID"] == node_id)
+            _start_agent(node, {**self._options, "undrain": True}, self._self)
+
+
+def _nodes_for(options: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The nodes of Ray that are to have an agent."""
+    return [node for node in ray.nodes() if node["Alive"] and (node["Resources"].get("GPU", 0) or not options["gpus_only"])]
+
+
+def _start_agent(node: Dict[str, Any], options: Dict[str, Any], members: Any) -> Any:
+    """That of a node of Ray, which is there already or begins."""
+    gpus = node["Resources"].get("GPU", 0) if options["reserve_gpus"] else 0
+    return ray.remote(_Agent).options(
+        name=_agent_name(node["NodeID"]), namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0, num_gpus=gpus,
+        max_restarts=-1, max_task_retries=0, max_concurrency=_CALLS,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(node["NodeID"], options, members)
+
+
+def _machines() -> Set[str]:
+    return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+
+
+class _Place:
+    """Of a machine's nodes of Ray each has one, and with it a worker: the first is the machine's name. A node that comes in place of
+    one that is gone, such as after a restart of Ray, gets its place, and finds its worker."""
+
+    def __init__(self, folder: str, node_id: str, timeout: float) -> None:
+        nodes = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+        self.ip = nodes[node_id]["NodeManagerAddress"]
+        host = nodes[node_id]["NodeManagerHostname"]
+        base = re.sub("[^A-Za-z0-9_.-]", "-", host.split(".")[0])[:40] or "node"
+        os.makedirs(folder, exist_ok=True)
+        deadline = time.monotonic() + timeout
+        while True:
+            count = sum(1 for node in ray.nodes() if node["Alive"] and node["NodeManagerHostname"] == host)
+            for number in range(max(1, count)):
+                self.number, self.name = number, base if number == 0 else "%s-%d" % (base, number + 1)
+                # Held by this process, so that it is free when that ends in whatever way.
+                self._file = open("%s/%s.lock" % (folder, self.name), "a")
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    self._file.close()
+            if time.monotonic() > deadline:
+                raise error_of("DEADLINE_EXCEEDED", "other agents of this machine hold all places in " + folder)
+            time.sleep(0.2)
+
+    def fields(self) -> Dict[str, str]:
+        return {"node": self.name, "ip": self.ip, "port": str(_PORT + self.number)}
 
 
 class _Agent:
@@ -165,11 +308,42 @@ class _Agent:
         self._options, self._node_id, self._members = options, node_id, members
         self._local, self._stop, self._error = threading.local(), threading.Event(), ""
         self._kinds: Dict[str, str] = {}  # of functions, by name
-        fields = {"node": node_id[:12]}
+        deadline = time.monotonic() + options["timeout"]
+        self._place = _Place(options["state"] + "/places", node_id, options["timeout"])
+        fields = self._place.fields()
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
-        self._tell(options["timeout"])  # what knows the members may yet be started
+        self._check_reach()
+        if options.get("undrain"):
+            self.drain(False)
+        while True:
+            try:
+                self._tell(options["timeout"])  # what knows the members may yet be started
+                break
+            except ray.exceptions.ActorUnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY)
         threading.Thread(target=self._beat, daemon=True).start()
+
+    def drain(self, drained: bool) -> None:
+        """The worker gets no more work, and is waited for until it has none; or it gets some again."""
+        own = _request(self._endpoint, "GET", "/v1/cluster")["self"]
+        _request(self._endpoint, "POST", "/v1/cluster/nodes/%s/%s" % (own, "drain" if drained else "undrain"))
+        deadline, idle = time.monotonic() + _DRAIN, 0
+        # What others say of it is a second old, and they send it something for as long.
+        while drained and idle * _RETRY < 3 * _PERIOD and time.monotonic() < deadline:
+            status = _request(self._endpoint, "GET", "/v1/cluster")
+            load = next(each["load"] for each in status["members"] if each["self"])
+            idle = 0 if load else idle + 1
+            time.sleep(_RETRY)
+
+    def _check_reach(self) -> None:
+        """FAILED_PRECONDITION where others could not reach the worker."""
+        address = self._member(_request(self._endpoint, "GET", "/v1/cluster"))["address"]
+        if len(_machines()) > 1 and re.match("https?://(127[.]|localhost|\\[::1\\])", address):
+            raise error_of("FAILED_PRECONDITION", "the worker listens at %s, where other machines do not reach it: start it with "
+                           "--listen, tokens and TLS (`tls` of start() does), or give its `address`" % address)
 
     def _answers(self) -> Optional[Dict[str, Any]]:
         try:
@@ -222,10 +396,7 @@ class _Agent:
 
     def _tell(self, timeout: float = LEASE) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
-        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=timeout)
-        if not told["home"]:
-            # Its node is gone: who was told of it before still is, and says so where the catalog is to be changed.
-            return
+        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["members"]), timeout=timeout)
         _request(self._endpoint, "PUT", "/v1/cluster/members",
                  json.dumps({"source": "ray", "home": told["home"], "lease_seconds": LEASE, "members": told["members"]}))
 
@@ -346,20 +517,38 @@ class _Agent:
 
 
 class Cluster:
-    """The agents of start(): handles by node id."""
+    """The agents of start(), and of nodes that came since: handles by node id."""
 
-    def __init__(self, agents: Dict[str, Any]) -> None:
-        self.agents = agents
+    def __init__(self, agents: Dict[str, Any], members: Any) -> None:
+        self.agents, self._members = agents, members
+
+    def _look(self) -> None:
+        alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        self.agents = {node_id: agent for node_id, agent in self.agents.items() if node_id in alive}
+        for node_id in alive:
+            try:
+                self.agents[node_id] = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+            except ValueError:
+                self.agents.pop(node_id, None)  # it did not start, or not yet
 
     def status(self) -> Any:
-        return ray.get([agent.status.remote() for agent in self.agents.values()])
+        """What each agent says, of the nodes that Ray has now; of one that cannot be reached, why."""
+        self._look()
+        asked = {node_id: agent.status.remote() for node_id, agent in self.agents.items()}
+        said = []
+        for node_id, call in asked.items():
+            try:
+                said.append(ray.get(call, timeout=_TO_SAY_WHY))
+            except ray.exceptions.RayError as error:
+                said.append({"node_id": node_id, "endpoint": None, "error": str(error), "gpus": [], "pid": None, "cluster": None})
+        return said
 
-    def wait_until_up(self, timeout: float = 30.0) -> "Cluster":
-        """Until every worker has heard from every other."""
+    def wait_until_up(self, timeout: float = 30.0, nodes: int = 1) -> "Cluster":
+        """Until every worker has heard from every other, and there are at least so many."""
         deadline = time.monotonic() + timeout
         while True:
             states = [[member["state"] for member in (each["cluster"] or {"members": []})["members"]] for each in self.status()]
-            if all(len(each) >= len(self.agents) and set(each) == {"up"} for each in states):
+            if len(states) >= nodes and all(len(each) >= len(states) and set(each) == {"up"} for each in states):
                 return self
             if time.monotonic() > deadline:
                 raise error_of("DEADLINE_EXCEEDED", "the nodes did not hear from each other: %s" % self.status())
@@ -367,52 +556,63 @@ class Cluster:
 
     def stop(self) -> None:
         """Ends the agents, which gives Ray its GPUs back. The workers go on."""
+        ray.kill(self._members)  # which would start some again
+        self._look()
         for agent in self.agents.values():
             ray.kill(agent)
         _agents.clear()
 
 
-def _usual_command(key: str, state: str) -> List[str]:
+def _usual_command(key: str, state: str, listen: Optional[str], tls: Optional[str]) -> List[str]:
     program = shutil.which("lambent")
     if program is None:
         raise error_of("NOT_FOUND", "there is no command `lambent`: install it, or give `serve`")
-    return [program, "serve", "--cluster-key", key, "--node-name", "ray-{node}", "--state", state + "/{node}",
-            "--run", state + "/{node}/run"]
+    machines = _machines()
+    if len(machines) > 1 and tls is None:
+        raise error_of("FAILED_PRECONDITION", "Ray has nodes on %d machines (%s), where workers reach each other by TLS: give `tls`, a "
+                       "folder that each machine has with tls.crt, tls.key and ca.crt, or `serve`" %
+                       (len(machines), ", ".join(sorted(machines))))
+    words = [program, "serve", "--cluster-key", key, "--node-name", "ray-{node}", "--state", state + "/{node}",
+             "--run", state + "/{node}/run", "--listen", listen or ("{ip}:{port}" if tls else "127.0.0.1:{port}")]
+    if tls:
+        words += ["--auth", "tokens", "--tls-certificate", tls + "/tls.crt", "--tls-key", tls + "/tls.key",
+                  "--tls-client-ca", tls + "/ca.crt", "--peer-ca", tls + "/ca.crt"]
+    return words
 
 
 def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambent/ray", socket: Optional[str] = None,
-          serve: Optional[Sequence[str]] = None, address: Optional[Dict[str, str]] = None, reserve_gpus: bool = True,
-          timeout: float = 60.0) -> Cluster:
+          serve: Optional[Sequence[str]] = None, address: Optional[Dict[str, str]] = None, listen: Optional[str] = None,
+          tls: Optional[str] = None, gpus_only: bool = False, scale: Optional[Tuple[int, int]] = None, down_after: float = DOWN_AFTER,
+          reserve_gpus: bool = True, timeout: float = 60.0) -> Cluster:
     """Starts an agent on each node of the Ray cluster, which finds that node's worker at `socket` (a path) or starts it by
-    `serve` (words). In both "{node}" stands for the beginning of the node's id. `address`: URLs of workers by node id, where
-    they do not tell themselves what others reach them by. Agents are detached: they outlive this driver. Call it again after
-    nodes came; what runs stays. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError
-    some seconds after `timeout` if tasks of Ray have them."""
+    `serve` (words). In both "{node}" stands for the machine's name, with "-2" and so on for further nodes of Ray on one machine;
+    "{ip}" for the node's address and "{port}" for 8980 and what follows. `address`: URLs of workers by node id, where they do not
+    tell themselves what others reach them by. Without `serve`, `listen` is where workers listen, and `tls` a folder with tls.crt,
+    tls.key and ca.crt on each machine, without which they stay on loopback; FAILED_PRECONDITION if Ray has several machines.
+
+    Agents are detached: they outlive this driver. Nodes that come later get one too; what runs stays. With `gpus_only` only
+    nodes of Ray with GPUs get one, and tasks on others ask one of theirs. With `scale`, the least and the most number of nodes with
+    GPUs, Ray's autoscaler is asked for as many as the load needs, and one that is not needed for `down_after` seconds is drained
+    and given back. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError some seconds after `timeout` if tasks of Ray have them."""
     if not ray.is_initialized():
         ray.init(address="auto", namespace=NAMESPACE)
-    options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log",
-               "serve": serve if serve is not None else _usual_command(key, state), "address": dict(address or {}),
-               "timeout": timeout}
+    if scale:
+        Scaling(*scale)  # what is wrong with it is said here
+    options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log", "state": state,
+               "serve": serve if serve is not None else _usual_command(key, state, listen, tls), "address": dict(address or {}),
+               "gpus_only": gpus_only, "scale": scale, "down_after": down_after, "reserve_gpus": reserve_gpus, "timeout": timeout}
     members = ray.remote(_Members).options(name=_MEMBERS, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
-                                           max_restarts=-1).remote()
-    agents = {}
-    for node in ray.nodes():
-        if not node["Alive"]:
-            continue
-        node_id = node["NodeID"]
-        agents[node_id] = ray.remote(_Agent).options(
-            name=_agent_name(node_id), namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
-            num_gpus=node["Resources"].get("GPU", 0) if reserve_gpus else 0, max_restarts=-1, max_task_retries=0,
-            max_concurrency=_CALLS,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(node_id, options, members)
+                                           max_restarts=-1).remote(options)
+    members.keep.remote(options)
+    agents = {node["NodeID"]: _start_agent(node, options, members) for node in _nodes_for(options)}
     for node_id, agent in agents.items():
         try:
             # An agent whose worker does not start in time says why, for which it has to be heard.
-            ray.get(agent.status.remote(), timeout=timeout + _TO_SAY_WHY)
+            _repeated(agent.status.remote, timeout + _TO_SAY_WHY)
         except ray.exceptions.GetTimeoutError:
             raise RuntimeError("the agent of node %s did not start in %g s: other tasks of Ray have its GPUs, or its worker does "
                                "not start" % (node_id, timeout)) from None
-    return Cluster(agents)
+    return Cluster(agents, members)
 
 
 class Function:
@@ -445,25 +645,50 @@ class Function:
 _agents: Dict[Tuple[str, str], Tuple[Any, float]] = {}  # of nodes, and since when they are known
 
 
+def _other_agent(node_id: str) -> Any:
+    """Of the agents of other nodes always the same, as long as they stay. ValueError: there is none."""
+    names = sorted(each["name"] for each in ray.util.list_named_actors(all_namespaces=True)
+                   if each["namespace"] == NAMESPACE and each["name"].startswith(_agent_name("")))
+    if not names:
+        raise ValueError(node_id)
+    return ray.get_actor(names[zlib.crc32(node_id.encode()) % len(names)], namespace=NAMESPACE)
+
+
 def _agent_here() -> Any:
-    """This node's. Other drivers may have stopped and started it, so that it is known for a while only."""
+    """This node's, or where that has none another's. Other drivers may have stopped and started it, so that it is known for a
+    while only."""
     node_id = ray.get_runtime_context().get_node_id()
     key = (ray.get_runtime_context().gcs_address, node_id)
     agent, since = _agents.get(key, (None, 0.0))
     if agent is None or time.monotonic() - since > _PERIOD:
         try:
-            agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+            try:
+                agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+            except ValueError:
+                agent = _other_agent(node_id)
         except ValueError:
             _agents.pop(key, None)
-            raise error_of("FAILED_PRECONDITION", "there is no agent of Lambent on this node: lambent.ray.start()") from None
+            raise error_of("FAILED_PRECONDITION", "there is no agent of Lambent in this Ray cluster: lambent.ray.start()") from None
         _agents[key] = (agent, time.monotonic())
     return agent
 
 
-def _answer_of(made: Any, timeout: Optional[float] = None) -> Any:
-    """Of an agent's call; one that died is not asked again."""
+def _repeated(call: Callable[[], Any], timeout: Optional[float] = None) -> Any:
+    """The value of what `call` asks an agent for, which may be asked twice: one that cannot be reached for a moment is asked again."""
+    deadline = time.monotonic() + (_TO_SAY_WHY if timeout is None else timeout)
+    while True:
+        try:
+            return ray.get(call(), timeout=timeout)
+        except ray.exceptions.ActorUnavailableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY)
+
+
+def _answer_of(call: Callable[[], Any], timeout: Optional[float] = None) -> Any:
+    """As _repeated(); an agent that died is not asked again."""
     try:
-        return ray.get(made, timeout=timeout)
+        return _repeated(call, timeout)
     except ray.exceptions.RayActorError:
         _agents.clear()
         raise

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 from unittest import mock
@@ -9,7 +10,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from lambent.client import Client, ObjectRef  # noqa: E402
-from lambent.errors import FailedPrecondition, NotFound  # noqa: E402
+from lambent.errors import FailedPrecondition, LambentError, NotFound  # noqa: E402
 from lambent.tensor import Tensor  # noqa: E402
 
 NAMES = ["00000000-0000-0001-0000-00000000000%d.0" % n for n in range(4)]
@@ -19,8 +20,16 @@ class ActorError(Exception):
     pass
 
 
+class Unavailable(ActorError):
+    pass
+
+
 class TimedOut(Exception):
     pass
+
+
+def node_of(name, machine="m1", ip="10.0.0.1"):
+    return {"Alive": True, "NodeID": name, "Resources": {}, "NodeManagerHostname": machine, "NodeManagerAddress": ip}
 
 
 class StandIn(types.ModuleType):
@@ -28,12 +37,15 @@ class StandIn(types.ModuleType):
 
     def __init__(self):
         super().__init__("ray")
-        self.exceptions = types.SimpleNamespace(RayActorError=ActorError, GetTimeoutError=TimedOut)
+        self.exceptions = types.SimpleNamespace(RayActorError=ActorError, GetTimeoutError=TimedOut, ActorUnavailableError=Unavailable)
         self.ObjectRef = type("ObjectRef", (), {})
-        self.actors, self.looked_up, self.timeouts = {}, 0, []
+        self.actors, self.looked_up, self.timeouts, self.unavailable = {}, 0, [], 0
+        self.alive, self.here = [node_of("n1")], "n1"
+        self.util = types.SimpleNamespace(list_named_actors=lambda all_namespaces: [
+            {"name": name, "namespace": lambent.ray.NAMESPACE} for name in self.actors])
 
     def get_runtime_context(self):
-        return types.SimpleNamespace(get_node_id=lambda: "n1", gcs_address="here")
+        return types.SimpleNamespace(get_node_id=lambda: self.here, gcs_address="here")
 
     def get_actor(self, name, namespace):
         self.looked_up += 1
@@ -47,6 +59,9 @@ class StandIn(types.ModuleType):
 
     def get(self, call, timeout=None):
         self.timeouts.append(timeout)
+        if self.unavailable:
+            self.unavailable -= 1
+            raise Unavailable
         if call.actor.dead:
             raise ActorError
         return call
@@ -55,7 +70,7 @@ class StandIn(types.ModuleType):
         return True
 
     def nodes(self):
-        return [{"Alive": True, "NodeID": "n1", "Resources": {}}]
+        return self.alive
 
     def remote(self, _):
         def options(name, **_):
@@ -115,6 +130,13 @@ class AgentsOfThisNode(unittest.TestCase):
         self.now += lambent.ray._PERIOD + 0.1
         self.assertIs(self.asked(), again)
 
+    def test_where_only_nodes_with_gpus_have_one_the_others_ask_theirs(self):
+        stand_in.alive = [{**node_of("n1"), "Resources": {"GPU": 2.0}}, node_of("n2")]
+        cluster = lambent.ray.start(serve=[], timeout=60, gpus_only=True)
+        self.assertEqual(list(cluster.agents), ["n1"])
+        stand_in.here = "n2"
+        self.assertIs(self.asked(), cluster.agents["n1"])
+
     def test_one_that_died_is_not_asked_again(self):
         self.start()
         handle = lambent.ray.Handle(NAMES[0])
@@ -124,9 +146,175 @@ class AgentsOfThisNode(unittest.TestCase):
             handle.get()
         self.assertIs(handle.get().actor, again)
 
+    def test_one_that_cannot_be_reached_for_a_moment_is_asked_again(self):
+        self.start()
+        handle = lambent.ray.Handle(NAMES[0])
+        with mock.patch.object(lambent.ray.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds)):
+            stand_in.unavailable = 3
+            self.assertFalse(handle.get().actor.dead)
+            stand_in.unavailable = 10000
+            with self.assertRaises(Unavailable):
+                handle.get()
+
     def test_the_driver_waits_longer_than_an_agent_for_its_worker(self):
         self.start()
         self.assertGreater(stand_in.timeouts[-1], 60)
+
+
+class Starts(unittest.TestCase):
+    """What start() refuses before anything is started."""
+
+    def setUp(self):
+        stand_in.__init__()
+        found = mock.patch.object(lambent.ray.shutil, "which", lambda _: "/usr/bin/lambent")
+        found.start()
+        self.addCleanup(found.stop)
+
+    def words(self, **options):
+        return lambent.ray._usual_command("/key", "/state", options.get("listen"), options.get("tls"))
+
+    def test_workers_of_one_machine_stay_on_loopback(self):
+        words = self.words()
+        self.assertEqual(words[words.index("--listen") + 1], "127.0.0.1:{port}")
+        self.assertNotIn("--auth", words)
+
+    def test_workers_of_several_machines_need_tls(self):
+        stand_in.alive.append(node_of("n2", "m2", "10.0.0.2"))
+        with self.assertRaisesRegex(FailedPrecondition, "2 machines .10.0.0.1, 10.0.0.2.*give `tls`"):
+            lambent.ray.start("/key")
+        self.assertEqual(stand_in.actors, {})
+        words = self.words(tls="/tls")
+        self.assertEqual(words[words.index("--listen") + 1], "{ip}:{port}")
+        self.assertEqual(words[words.index("--auth") + 1], "tokens")
+        self.assertEqual(words[words.index("--peer-ca") + 1], "/tls/ca.crt")
+        self.assertIn("0.0.0.0:9000", self.words(tls="/tls", listen="0.0.0.0:9000"))
+
+
+class Members(unittest.TestCase):
+    """What the members' actor says, whose agents are the nodes of Ray n1, n2 and so on."""
+
+    def setUp(self):
+        stand_in.__init__()
+        stand_in.alive = [node_of("n1"), node_of("n2"), node_of("n3")]
+        self.now = 100.0
+        clock = mock.patch.object(lambent.ray.time, "monotonic", lambda: self.now)
+        clock.start()
+        self.addCleanup(clock.stop)
+        self.members = lambent.ray._Members.__new__(lambent.ray._Members)
+        self.members._known, self.members._left, self.members._home = {}, {}, None
+
+    def member(self, name, port=1):
+        return {"node": name, "address": "http://%s:%d" % (name, port), "gpus": []}
+
+    def tell(self, node_id, name, up=(), home=None, port=1):
+        view = [dict(self.member(each), state="up", home=each == home) for each in up]
+        told = self.members.tell(node_id, self.member(name, port), view)
+        return told["home"], sorted(each["node"] for each in told["members"])
+
+    def test_the_first_is_the_home_and_stays_it_after_its_node_of_ray(self):
+        self.assertEqual(self.tell("n1", "a"), ("a", ["a"]))
+        self.assertEqual(self.tell("n2", "b"), ("a", ["a", "b"]))
+        del stand_in.alive[0]
+        # Its worker goes on. One that comes later is told of it.
+        self.assertEqual(self.tell("n3", "c"), ("a", ["a", "b", "c"]))
+        self.now += 1000
+        self.assertEqual(self.tell("n3", "c"), ("a", ["a", "b", "c"]))
+        # Ray is started again on that machine, and the worker has another port.
+        stand_in.alive.append(node_of("n4"))
+        self.assertEqual(self.tell("n4", "a", port=2), ("a", ["a", "b", "c"]))
+        self.assertIn(self.member("a", 2), self.members.tell("n2", self.member("b"), [])["members"])
+
+    def test_any_other_stays_as_long_as_workers_hear_from_it(self):
+        self.tell("n1", "a")
+        self.tell("n2", "b")
+        del stand_in.alive[1]
+        for _ in range(10):
+            self.now += 30
+            self.assertEqual(self.tell("n1", "a", up=["a", "b"])[1], ["a", "b"])
+        self.assertEqual(self.tell("n3", "c", up=["c"])[1], ["a", "b", "c"])
+        self.now += lambent.ray._FORGOTTEN + 1
+        self.assertEqual(self.tell("n1", "a", up=["a"])[1], ["a", "c"])
+
+    def test_one_that_lost_its_memory_learns_the_home_from_a_worker(self):
+        self.assertEqual(self.tell("n2", "b", up=["a", "b"], home="a"), ("a", ["a", "b"]))
+
+    def test_two_workers_of_one_name_are_refused(self):
+        self.tell("n1", "a")
+        with self.assertRaisesRegex(LambentError, "two workers are called 'a', those at http://a:1 and http://a:2.*--node-name"):
+            self.tell("n2", "a", port=2)
+        # One worker for two nodes of Ray is none of that.
+        self.assertEqual(self.tell("n2", "a"), ("a", ["a"]))
+        self.assertEqual(self.tell("n3", "c"), ("a", ["a", "c"]))
+
+
+class Autoscaling(unittest.TestCase):
+    """What is asked of Ray's autoscaler, whose nodes with GPUs are n1 and n2."""
+
+    def setUp(self):
+        stand_in.__init__()
+        stand_in.alive = [{**node_of("n1"), "Resources": {"GPU": 2}}, {**node_of("n2"), "Resources": {"GPU": 2}}, node_of("n3")]
+        self.asked, self.begun = [], []
+        sdk = types.SimpleNamespace(request_resources=lambda bundles: self.asked.append(bundles))
+        for patch in (mock.patch.dict(sys.modules, {"ray.autoscaler": types.ModuleType("ray.autoscaler"), "ray.autoscaler.sdk": sdk}),
+                      mock.patch.object(lambent.ray.threading, "Thread", lambda target, args, daemon: types.SimpleNamespace(
+                          start=lambda: self.begun.append((target.__name__, args))))):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.members = lambent.ray._Members.__new__(lambent.ray._Members)
+        self.members._known = {each: {"node": "w" + each} for each in ("n1", "n2", "n3")}
+        self.members._released, self.members._asked, self.members._self = set(), None, None
+        self.members._options = {"reserve_gpus": True}
+        self.members._view = [{"node": "wn" + str(each), "slots": 2, "load": each, "home": each == 1} for each in (1, 2, 3)]
+
+    def scale(self, wanted):
+        scaling = lambent.ray.Scaling(0, 9)
+        with mock.patch.object(scaling, "wanted", lambda nodes, now: self.assertEqual([each["node"] for each in nodes], self.seen) or wanted):
+            self.members._scale(scaling)
+
+    def test_more_are_bundles_of_all_gpus_of_a_node_and_said_once(self):
+        self.seen = ["wn1", "wn2"]
+        self.scale(3)
+        self.scale(3)
+        self.assertEqual(self.asked, [[{"GPU": 2}] * 3])
+
+    def test_one_that_is_spare_is_drained_and_kept_if_it_is_needed_after_all(self):
+        self.seen = ["wn1", "wn2"]
+        self.scale(1)
+        self.assertEqual((self.begun, self.asked), ([("_release", ("n2",))], [[{"GPU": 2}]]))
+        self.seen = ["wn1"]
+        self.scale(2)
+        self.assertEqual(list(stand_in.actors), ["lambent-agent-n2"])  # it had ended already
+        self.assertEqual(self.members._released, set())
+
+
+class Places(unittest.TestCase):
+    def setUp(self):
+        stand_in.__init__()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def place(self, node_id, timeout=5):
+        made = lambent.ray._Place(self.folder, node_id, timeout)
+        self.addCleanup(made._file.close)
+        return made
+
+    def test_each_node_of_ray_on_a_machine_has_one_and_who_comes_after_takes_it(self):
+        stand_in.alive = [node_of("n1", "gpu 1.example"), node_of("n2", "gpu 1.example"), node_of("n3", "other", "10.0.0.2")]
+        first = self.place("n1")
+        self.assertEqual(first.fields(), {"node": "gpu-1", "ip": "10.0.0.1", "port": "8980"})
+        self.assertEqual(self.place("n2").fields(), {"node": "gpu-1-2", "ip": "10.0.0.1", "port": "8981"})
+        first._file.close()  # its agent ends
+        stand_in.alive[0] = node_of("n9", "gpu 1.example")
+        self.assertEqual(self.place("n9").name, "gpu-1")
+
+    def test_none_is_taken_while_the_agent_before_lives(self):
+        held = self.place("n1")
+        stand_in.alive = [node_of("n2")]
+        with self.assertRaisesRegex(LambentError, "hold all places"):
+            self.place("n2", timeout=0)
+        held._file.close()
+        self.assertEqual(self.place("n2").name, "m1")
 
 
 class AnswersOfWorkflows(unittest.TestCase):

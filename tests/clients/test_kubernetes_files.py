@@ -81,6 +81,12 @@ class Files(unittest.TestCase):
         cls.documents = [yaml.safe_load(rendered(path.read_text(), cls.values)) for path in sorted((CHART / "templates").iterdir())]
         cls.manifest = list(yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()))
 
+    @staticmethod
+    def known_options():
+        told = subprocess.run([pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "bin/lambent-worker", "--help-all"], capture_output=True, text=True,
+                              timeout=60).stdout
+        return set(re.findall(r"^\s+(--[a-z-]+)", told, re.MULTILINE))
+
     def test_the_chart_gives_the_manifest(self):
         self.assertEqual(self.manifest, self.documents)
 
@@ -90,6 +96,36 @@ class Files(unittest.TestCase):
                 with self.subTest(version, kind=document["kind"]):
                     kubernetes_validate.validate(document, version, strict=True)
 
+    def test_the_pods_of_kuberay_fit_the_api_and_their_workers_know_every_option(self):
+        cluster = yaml.safe_load((FOLDER / "raycluster.yaml").read_text())
+        # What KubeRay's own schema (v1) has; the file was held against all of it when it was written.
+        self.assertEqual((cluster["apiVersion"], cluster["kind"]), ("ray.io/v1", "RayCluster"))
+        self.assertLessEqual(set(cluster["spec"]), {"rayVersion", "enableInTreeAutoscaling", "headGroupSpec", "workerGroupSpecs"})
+        (group,) = cluster["spec"]["workerGroupSpecs"]
+        self.assertLessEqual(set(group), {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"})
+        for version in VERSIONS:
+            for template in (cluster["spec"]["headGroupSpec"]["template"], group["template"]):
+                pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, **template}
+                kubernetes_validate.validate(pod, version, strict=True)
+        ray, worker = group["template"]["spec"]["containers"]
+        self.assertEqual({each.partition("=")[0] for each in worker["args"]} - self.known_options(), set())
+        # Ray reserves as many GPUs as the worker has, and its agent finds the worker where the file says.
+        self.assertEqual(group["rayStartParams"]["num-gpus"], worker["resources"]["limits"]["nvidia.com/gpu"])
+        (folder,) = [each["mountPath"] for each in ray["volumeMounts"] if each["name"] == "run"]
+        self.assertIn(f"--run={folder}", worker["args"])
+        self.assertIn(f'socket="{folder}/lambent.sock"', (FOLDER / "raycluster.yaml").read_text())
+
+    def test_the_cdi_device_fits_its_specification_and_names_the_packages_folder(self):
+        device = yaml.safe_load((FOLDER / "cdi-lambent.yaml").read_text())
+        self.assertEqual(set(device), {"cdiVersion", "kind", "devices"})
+        self.assertRegex(device["kind"], r"^[a-z0-9.-]+[.][a-z]+/[A-Za-z0-9_-]+$")
+        (tools,) = device["devices"]
+        self.assertEqual(set(tools), {"name", "containerEdits"})
+        self.assertLessEqual(set(tools["containerEdits"]), {"env", "mounts", "deviceNodes", "hooks"})
+        for mount in tools["containerEdits"]["mounts"]:
+            self.assertLessEqual(set(mount), {"hostPath", "containerPath", "options", "type"})
+            self.assertIn(f'PREFIX = "{mount["hostPath"][1:]}"', (ROOT / "tools/package/debian.py").read_text())
+
     def test_what_does_not_fit_is_found(self):
         broken = yaml.safe_load(yaml.safe_dump(self.manifest[0]))
         broken["spec"]["template"]["spec"]["containers"][0]["imagee"] = "x"
@@ -97,9 +133,7 @@ class Files(unittest.TestCase):
             kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
 
     def test_the_worker_knows_every_option(self):
-        told = subprocess.run([pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "bin/lambent-worker", "--help-all"], capture_output=True, text=True,
-                              timeout=60).stdout
-        known = set(re.findall(r"^\s+(--[a-z-]+)", told, re.MULTILINE))
+        known = self.known_options()
         container = self.documents[0]["spec"]["template"]["spec"]["containers"][0]
         given = {argument.partition("=")[0] for argument in container["args"]}
         self.assertEqual(given - known, set())

@@ -1,110 +1,31 @@
-"""lambent.ray with Ray itself, on one machine: two nodes of Ray, a worker for each, and what is left when the agents or Ray end.
-All nodes have one address and one /dev/shm here, so that this tests joining, calls and death, and no network."""
-import base64
-import importlib.util
+"""lambent.ray with Ray itself, on one machine: two nodes of Ray, a worker for each, and what is left when the agents or Ray end."""
 import json
 import os
-import pathlib
-import shutil
 import signal
-import sys
-import tempfile
 import time
 import unittest
 import urllib.request
 
 import test_kernel_functions as kernels
-from harness import PREFIX, make_zip
-
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "python"
-HAS_RAY = importlib.util.find_spec("ray") is not None
+from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy, deploy_total, invoke
 
 COUNT = 1 << 18  # a MiB, which Ray keeps in its shared memory
-ECHO = """
-def handler(event, context):
-    if event.get("fail"):
-        raise ValueError("asked to")
-    return {"sum": sum(event["numbers"])}
-"""
 
 
-def invoke(address, function, event):
-    request = urllib.request.Request(f"{address}/2015-03-31/functions/{function}/invocations", json.dumps(event).encode())
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
-
-
-@unittest.skipUnless(HAS_RAY, "ray is not installed: ./dev test --all installs it")
-class OnRay(unittest.TestCase):
+@NEEDS_RAY
+@NEEDS_TIME
+class OnRay(RayTest):
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, str(SOURCE))
-        # Processes of Ray find the package by this.
-        os.environ["PYTHONPATH"] = f"{SOURCE}:{os.environ.get('PYTHONPATH', '')}"
-        os.environ["RAY_DISABLE_MEMORY_MONITOR"] = "1"
-        os.environ["RAY_ENABLE_METRICS_COLLECTION"] = "0"
-        import ray
-        from ray.cluster_utils import Cluster
-
-        import lambent.ray
-        cls.ray, cls.lambent = ray, lambent.ray
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-ray-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        cls.addClassCleanup(cls.end_workers)
-        (cls.folder / "key").write_text("r" * 40)
-        sizes = {"num_cpus": 1, "num_gpus": 1, "object_store_memory": 80 << 20}
-        cls.of_ray = Cluster(initialize_head=True, head_node_args={**sizes, "include_dashboard": False})
-        cls.addClassCleanup(cls.of_ray.shutdown)
-        cls.of_ray.add_node(**sizes)
-        ray.init(address=cls.of_ray.address, namespace="test", log_to_driver=False)
-        cls.addClassCleanup(ray.shutdown)
-        serve = [str(PREFIX / "bin/lambent-worker"), "--cluster-key", str(cls.folder / "key"), "--node-name", "ray-{node}",
-                 "--state", str(cls.folder / "{node}"), "--run", str(cls.folder / "{node}/run"), "--listen", "127.0.0.1:0",
-                 "--gpu", "emulated:tiny"]
-        cls.cluster = lambent.ray.start(str(cls.folder / "key"), state=str(cls.folder), serve=serve, timeout=90)
-        cls.cluster.wait_until_up(60)
+        cls.begin(nodes=2)
+        cls.cluster = cls.start().wait_until_up(120)
         cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
-        code = make_zip({"app.py": ECHO})
-        body = {"FunctionName": "total", "Runtime": "python3.11", "Handler": "app.handler", "Role": "x",
-                "Code": {"ZipFile": base64.b64encode(code).decode()}}
-        request = urllib.request.Request(cls.addresses[0] + "/2015-03-31/functions", json.dumps(body).encode())
-        urllib.request.urlopen(request, timeout=30).close()
-        package = {"graph.json": json.dumps(kernels.scale_graph(COUNT)), **kernels.bundle_files()}
+        deploy_total(cls.addresses[0])
+        deploy(cls.addresses[0], "scale", {"graph.json": json.dumps(kernels.scale_graph(COUNT)), **kernels.bundle_files()},
+               handler="graph.json", kind="kernel")
         flow = {"components": [{"name": "scaled", "function": "scale", "input": {"x": "$input.x"}}],
                 "output": {"y": "$scaled.y", "note": "$input.note"}}
-        for name, files, handler, kind in (("scale", package, "graph.json", "kernel"),
-                                           ("flow", {"workflow.json": json.dumps(flow)}, "workflow.json", "workflow")):
-            body.update(FunctionName=name, Runtime="provided.al2023", Handler=handler, Tags={"lambent:kind": kind},
-                        Code={"ZipFile": base64.b64encode(make_zip(files)).decode()})
-            request = urllib.request.Request(cls.addresses[0] + "/2015-03-31/functions", json.dumps(body).encode())
-            urllib.request.urlopen(request, timeout=30).close()
-
-    @classmethod
-    def workers(cls):
-        """Their process ids, as the kernel knows them by what they were started with."""
-        found = []
-        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = entry.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0].endswith(b"bin/lambent-worker") and str(cls.folder).encode() in b" ".join(words):
-                found.append(int(entry.parent.name))
-        return sorted(found)
-
-    @classmethod
-    def end_workers(cls):
-        for process in cls.workers():
-            os.kill(process, signal.SIGTERM)
-        deadline = time.monotonic() + 40
-        while cls.workers() and time.monotonic() < deadline:
-            time.sleep(0.1)
-
-    def wait_for(self, what, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), deadline, "it did not happen in time")
-            time.sleep(0.2)
+        deploy(cls.addresses[0], "flow", {"workflow.json": json.dumps(flow)}, handler="workflow.json", kind="workflow")
 
     def test_1_every_node_of_ray_has_a_worker_and_its_gpus_are_ours(self):
         for status in self.cluster.status():
@@ -246,7 +167,7 @@ class OnRay(unittest.TestCase):
 
     def test_5_a_second_start_finds_what_is_there(self):
         before = self.workers()
-        again = self.lambent.start(str(self.folder / "key"), state=str(self.folder), serve=[], timeout=60)
+        again = self.start(serve=[], timeout=60)
         self.assertEqual({each["pid"] for each in again.status()}, {each["pid"] for each in self.cluster.status()})
         self.assertEqual(self.workers(), before)
 
@@ -255,7 +176,7 @@ class OnRay(unittest.TestCase):
         self.assertEqual(self.ray.get(total.remote({"numbers": [3]}), timeout=60), {"sum": 3})
         before = self.workers()
         self.cluster.stop()
-        type(self).cluster = self.lambent.start(str(self.folder / "key"), state=str(self.folder), serve=[], timeout=60)
+        type(self).cluster = self.start(serve=[], timeout=60)
         self.assertEqual(self.ray.get(total.remote({"numbers": [4]}), timeout=60), {"sum": 4})
         self.assertEqual(self.workers(), before)
 

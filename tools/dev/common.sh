@@ -42,6 +42,16 @@ python_packages() {
   printf '%s\n' "$wanted" >.venv/installed.txt
 }
 
+# more_python_packages FILE: those too, where they can be had.
+more_python_packages() {
+  local installed
+  installed=".venv/$(basename "$1")"
+  cmp --quiet "$1" "$installed" && return 0
+  say "installing the Python packages of $1 into .venv"
+  .venv/bin/pip install --quiet --disable-pip-version-check --timeout 30 --retries 3 -r "$1" || return 1
+  cp "$1" "$installed"
+}
+
 # Whether a CUDA toolkit is installed; tests/programs/CMakeLists.txt looks in the same places.
 has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 

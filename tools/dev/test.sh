@@ -14,10 +14,10 @@ if [ "${1:-}" = --all ]; then
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-# Ray, moto and numba-cuda with NVRTC are large: without them tests/clients/test_ray.py, test_numba.py, test_nvrtc.py and a part of test_model_store.py are
-# skipped, and say so.
+# Moto, numba-cuda with NVRTC and Ray Serve are large: without them tests/clients/test_numba.py, test_nvrtc.py, and parts of test_model_store.py and
+# test_ray_nodes.py are skipped, and say so.
 large=()
-[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || large=(tests/clients/ray-requirements.txt tests/clients/moto-requirements.txt tests/clients/numba-requirements.txt)
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || large=(tests/clients/moto-requirements.txt tests/clients/numba-requirements.txt tests/clients/ray-serve-requirements.txt)
 clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${large[@]+"${large[@]}"})
 # Where there is a Chromium the dashboard's tests run too.
 if [ ${#choice[@]} -eq 0 ] || command -v chromium chromium-browser google-chrome >/dev/null; then
@@ -32,6 +32,9 @@ else
   say "NVIDIA's compiler could not be fetched: the tests of tests/programs will be SKIPPED"
   python_packages "${clients[@]}"
 fi
+# Ray, which not every system can have: without it the tests of tests/clients/test_ray*.py are skipped, and say so.
+more_python_packages tests/clients/ray-requirements.txt ||
+  say "Ray could not be installed: the tests of tests/clients/test_ray*.py will be SKIPPED"
 # KServe's client, which goes with no other's protobuf: without it tests/clients/test_kserve.py is skipped, and says so.
 kserve=.cache/kserve
 wanted="$(cat tests/clients/kserve-requirements.txt)"
