@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import models_arrivals
@@ -30,8 +31,9 @@ BODY = json.dumps({"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32",
 Plan = collections.namedtuple("Plan", "models rounds warm_up seconds")
 WHOLE, QUICK = Plan(200, 2, 20, 60), Plan(24, 1, 3, 8)
 # The worker's flags; None: the limit is what it lets sandboxes hold.
-SYSTEMS = {"worth": (), "lru": ("--set", "eviction=lru"), "explicit": ("--sandbox-memory", "0")}
-ALONE = "alone"
+SYSTEMS = {"worth": (), "kept": (), "lru": ("--set", "eviction=lru"), "explicit": ("--sandbox-memory", "0")}
+ALONE, KEPT = "alone", "kept"
+KEPT_WITHIN_S = 60
 # What counts a system's loads so far, a Counter by model, and what it holds, in MiB.
 Meter = collections.namedtuple("Meter", "loads held_mib")
 
@@ -98,6 +100,18 @@ def deploy(worker, sizes):
             raise SystemExit(f"{name}: {wrong}")
     holds = {each["function"]: each["host_memory_bytes"] for each in sandboxes(worker)}
     return {mib: holds[name] for mib, name in one_of.items()}
+
+
+def keep(worker, models):
+    """Says of each that one of it is to be ready, and waits until that is so."""
+    for name in models:
+        arn = urllib.parse.quote(f"arn:aws:lambda:us-east-1:000000000000:function:{name}", safe="")
+        worker.request("POST", f"/2017-03-31/tags/{arn}", json.dumps({"Tags": {"lambent:min-instances": "1"}}))
+    deadline = time.monotonic() + KEPT_WITHIN_S
+    while missing_ones := models - {each["function"] for each in sandboxes(worker) if each["state"] == "idle"}:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not ready after {KEPT_WITHIN_S} s: {', '.join(sorted(missing_ones))}")
+        time.sleep(0.1)
 
 
 def replay(calls, ask):
@@ -276,6 +290,8 @@ def run(plan, draw, trace=None, tell=lambda line: None, with_triton=False):
                     worker.flags = (*common, *(() if system in ("explicit", ALONE) else ("--sandbox-memory", f"{limit >> 20}M")),
                                     *SYSTEMS.get(system, ("--sandbox-memory", "0")))
                     worker.start()
+                    if system == KEPT:
+                        keep(worker, hot)
                     ask = ask_of(system, worker, {name: holds[mib] for name, mib in sizes.items()}, limit)
                     mine = [call for call in calls if call[1] in hot] if system == ALONE else calls
                     turns[system].append(Turn(meter_of(worker), mine, ask, plan.warm_up))

@@ -147,6 +147,18 @@ class ModelsWorkerTest(unittest.TestCase):
         self.assertEqual((told["held_mib"], told["hot"]["calls"], told["hot_over_alone"]["mean_s"]), ({"mean": 20, "most": 30}, 2, 2))
         self.assertEqual([(each["loads"], each["p50_s"]) for each in told["rounds"]], [(2, 0.1), (1, 0.3)])
 
+    def test_models_that_are_kept_are_ready_before_the_first_call(self):
+        worker = mock.Mock()
+        states = iter([["starting"], ["idle"]])
+        with mock.patch.object(models_worker, "sandboxes", lambda _: [{"function": "a", "state": state} for state in next(states)]):
+            models_worker.keep(worker, {"a"})
+        self.assertEqual(next(states, None), None)
+        (verb, path, body), _ = worker.request.call_args
+        self.assertEqual((verb, path.endswith("function%3Aa"), "min-instances" in body), ("POST", True, True))
+        with mock.patch.object(models_worker, "sandboxes", lambda _: []), mock.patch.object(models_worker, "KEPT_WITHIN_S", 0):
+            with self.assertRaisesRegex(SystemExit, "not ready.*a"):
+                models_worker.keep(worker, {"a"})
+
     def test_what_is_missing_is_the_reason_to_skip(self):
         with mock.patch.object(models_worker, "find_library", lambda: None), mock.patch.object(models_worker.shutil, "which", lambda _: "/bin/sh"):
             self.assertIn("there is no onnxruntime", models_worker.run(models_worker.QUICK, random.Random(1))["skipped"])

@@ -111,6 +111,16 @@ TEST_P(HostNumbers, RareFunctionsOfHalvesAreThere) {
   for (int i = 0; i < 16; ++i) EXPECT_EQ(out[i], expected[i]) << i;
 }
 
+TEST_P(HostNumbers, AWideIntegerIsRoundedToABrainFloatOnce) {
+  const HostModule module = open("numbers");
+  float out[8];
+  run_kernel(module.kernel("brains_of_wide_integers"), {1, 1, 1}, {1, 1, 1},
+             static_cast<float*>(out));
+  const float even = 0x1p60f, next = 0x1p60f + 0x1p53f;
+  const float expected[8] = {even, next, -next, next, 0xffp56f, next, -next, -0x1p63f};
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(out[i], expected[i]) << i;
+}
+
 TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
   const HostModule module = open("numbers");
   long long out[18];

@@ -83,6 +83,20 @@ __global__ void half_rarities(float* out) {
   out[n++] = __hisnan2(__floats2half2_rn(1.0f, 0.0f / 0.0f)).y;
 }
 
+// Integers that a double does not hold: they are rounded once, not first to a double.
+__global__ void brains_of_wide_integers(float* out) {
+  const long long half_way = (1ll << 60) + (1ll << 52);
+  int n = 0;
+  out[n++] = __ll2bfloat16_rn(half_way);
+  out[n++] = __ll2bfloat16_rn(half_way + 1);
+  out[n++] = __nv_bfloat16(-half_way - 1);
+  out[n++] = __ull2bfloat16_rn(static_cast<unsigned long long>(half_way) + 1);
+  out[n++] = __ull2bfloat16_rz(~0ull);
+  out[n++] = __ll2bfloat16_ru((1ll << 60) + 1);
+  out[n++] = __ll2bfloat16_rd(-(1ll << 60) - 1);
+  out[n++] = __ll2bfloat16_rn(-__LONG_LONG_MAX__ - 1);
+}
+
 __global__ void integers(long long* out) {
   int n = 0;
   out[n++] = __clzll(1ll << 40);
@@ -189,6 +203,7 @@ LAMBENT_KERNEL(half_values);
 LAMBENT_KERNEL(half_arithmetic);
 LAMBENT_KERNEL(half_comparisons);
 LAMBENT_KERNEL(half_rarities);
+LAMBENT_KERNEL(brains_of_wide_integers);
 LAMBENT_KERNEL(integers);
 LAMBENT_KERNEL(roundings);
 LAMBENT_KERNEL(mathematics);

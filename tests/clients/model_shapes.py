@@ -1,5 +1,6 @@
 """Models of the shapes that people deploy, with weights from a seed, as files in the format of ONNX: a ResNet, a MobileNetV2, an
-encoder as BERT's, a U-Net and a decoder as GPT's. `scale` makes all of them narrower; 1 is the true width."""
+encoder as BERT's, a U-Net, a decoder as GPT's, detectors as YOLO and SSD, and a network for super-resolution. `scale` makes all of them
+narrower; 1 is the true width."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -177,6 +178,120 @@ def gpt(layers=12, length=64, scale=1.0, words=50257):
     return net.model(scores=net("MatMul", net.layer_norm(x, wide), net("Transpose", embedding, perm=[1, 0])))
 
 
+def yolo(size=640, scale=1.0, classes=80):
+    """A detector as YOLOv8n: blocks that split and join, a pyramid up and down, and for each place of three maps its box (a distance to
+    each side, as the mean of a distribution over 16 bins) and the scores of its classes. Overlapping boxes are the client's to remove."""
+    net, bins = Net(6), 16
+
+    def wide(channels):
+        return max(int(channels * scale) // 8 * 8, 8)
+
+    def silu(x):
+        return net("Mul", x, net("Sigmoid", x))
+
+    def block(x, channels_in, channels, kernel=3, stride=1):
+        return silu(net.norm(net.conv(x, channels_in, channels, kernel, stride), channels))
+
+    def split(x, channels_in, channels, count, shortcut=True):
+        half = channels // 2
+        parts = list(net("Split", block(x, channels_in, channels, 1), net.constant(np.array([half, half])), outputs=2, axis=1))
+        for _ in range(count):
+            y = block(block(parts[-1], half, half), half, half)
+            parts.append(net("Add", parts[-1], y) if shortcut else y)
+        return block(net("Concat", *parts, axis=1), half * len(parts), channels, 1)
+
+    def twice_as_large(x):
+        return net("Resize", x, "", net.constant(np.array([1, 1, 2, 2], dtype=np.float32)), mode="nearest",
+                   coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+    w1, w2, w3, w4, w5 = (wide(each) for each in (16, 32, 64, 128, 256))
+    x = block(block(net.input("image", ["n", 3, size, size]), 3, w1, 3, 2), w1, w2, 3, 2)
+    third = split(block(split(x, w2, w2, 1), w2, w3, 3, 2), w3, w3, 2)
+    fourth = split(block(third, w3, w4, 3, 2), w4, w4, 2)
+    x = block(split(block(fourth, w4, w5, 3, 2), w5, w5, 1), w5, w5 // 2, 1)
+    pooled = [x]
+    for _ in range(3):
+        pooled.append(net("MaxPool", pooled[-1], kernel_shape=[5, 5], strides=[1, 1], pads=[2] * 4))
+    fifth = block(net("Concat", *pooled, axis=1), w5 * 2, w5, 1)
+    up4 = split(net("Concat", twice_as_large(fifth), fourth, axis=1), w5 + w4, w4, 1, False)
+    out3 = split(net("Concat", twice_as_large(up4), third, axis=1), w4 + w3, w3, 1, False)
+    out4 = split(net("Concat", block(out3, w3, w3, 3, 2), up4, axis=1), w3 + w4, w4, 1, False)
+    out5 = split(net("Concat", block(out4, w4, w4, 3, 2), fifth, axis=1), w4 + w5, w5, 1, False)
+
+    maps, places, strides = [], [], []
+    for x, channels, stride in ((out3, w3, 8), (out4, w4, 16), (out5, w5, 32)):
+        side = size // stride
+        heads = []
+        for inner, count in ((max(16, w3 // 4, bins * 4), bins * 4), (max(w3, min(classes, 100)), classes)):
+            y = net.conv(block(block(x, channels, inner), inner, inner), inner, count, 1, bias=True)
+            heads.append(net("Reshape", y, net.constant(np.array([-1, count, side * side]))))
+        maps.append(heads)
+        rows, columns = np.mgrid[0:side, 0:side] + 0.5
+        places.append(np.stack([columns.ravel(), rows.ravel()]))
+        strides.append(np.full(side * side, stride))
+    boxes, scores = (net("Concat", *each, axis=2) for each in zip(*maps))
+    count = sum(each.size for each in strides)
+    boxes = net("Softmax", net("Reshape", boxes, net.constant(np.array([-1, 4, bins, count]))), axis=2)
+    weighted = net("Mul", boxes, net.constant(np.arange(bins, dtype=np.float32).reshape(1, 1, bins, 1)))
+    sides = net("ReduceSum", weighted, net.constant(np.array([2])), keepdims=0)
+    near, far = net("Split", sides, net.constant(np.array([2, 2])), outputs=2, axis=1)
+    centers = net.constant(np.concatenate(places, axis=1)[None].astype(np.float32))
+    corners = net("Concat", net("Sub", centers, near), net("Add", centers, far), axis=1)
+    return net.model(boxes=net("Mul", corners, net.constant(np.concatenate(strides)[None, None].astype(np.float32))),
+                     scores=net("Sigmoid", scores))
+
+
+def ssd(size=300, scale=1.0, classes=21):
+    """A detector as SSD300: VGG-16's trunk, six maps, and for each box of each place its scores, background first, and its place. The order
+    is (map, box, score or place, row, column)."""
+    net = Net(7)
+
+    def wide(channels):
+        return max(int(channels * scale), 4)
+
+    def conv(x, channels_in, channels, kernel, stride=1, pad=None):
+        pad = kernel // 2 if pad is None else pad
+        y = net("Conv", x, net.weight(channels, channels_in, kernel, kernel), net.weight(channels, spread=0.1), strides=[stride] * 2,
+                pads=[pad] * 4, kernel_shape=[kernel] * 2)
+        return net("Relu", y), channels
+
+    x, channels, side = net.input("image", ["n", 3, size, size]), 3, size
+    given = []
+    for stage, (count, channels_out) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))):
+        if stage:
+            odd = side % 2
+            x, side = net("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, odd, odd]), (side + 1) // 2
+        for _ in range(count):
+            x, channels = conv(x, channels, wide(channels_out), 3)
+        given.append((x, channels, side))
+    x = net("MaxPool", x, kernel_shape=[3, 3], strides=[1, 1], pads=[1] * 4)
+    x, channels = conv(*conv(x, channels, wide(1024), 3), wide(1024), 1)
+    maps = [given[3], (x, channels, side)]
+    for narrow, channels_out, stride, pad in ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0)):
+        x, channels = conv(*conv(x, channels, wide(narrow), 1), wide(channels_out), 3, stride, pad)
+        side = (side + 2 * pad - 3) // stride + 1
+        maps.append((x, channels, side))
+    out = []
+    for (x, channels, side), boxes in zip(maps, (4, 6, 6, 6, 4, 4)):
+        y = net.conv(x, channels, boxes * (classes + 4), 3, bias=True)
+        out.append(net("Reshape", y, net.constant(np.array([-1, boxes * (classes + 4) * side * side]))))
+    return net.model(boxes=net("Concat", *out, axis=1))
+
+
+def super_resolution(size=224, scale=1.0, times=3):
+    """ESPCN, which the model zoo of ONNX has: the brightness of a picture, `times` finer."""
+    net, (a, b, c) = Net(8), (max(int(each * scale), 4) for each in (64, 64, 32))
+    x = net("Relu", net.conv(net.input("picture", ["n", 1, size, size]), 1, a, 5, bias=True))
+    x = net("Relu", net.conv(x, a, b, 3, bias=True))
+    x = net("Relu", net.conv(x, b, c, 3, bias=True))
+    return net.model(finer=net("DepthToSpace", net.conv(x, c, times * times, 3, bias=True), blocksize=times, mode="CRD"))
+
+
+# At their true shapes.
+WHOLE = {"resnet50": lambda: resnet(50), "mobilenet": mobilenet, "bert": bert, "unet": unet, "gpt": gpt, "yolo": yolo, "ssd": ssd,
+         "super_resolution": super_resolution}
 # Small enough for a GPU that is emulated.
 SMALL = {"resnet": lambda: resnet(18, 32, 0.125, 10), "mobilenet": lambda: mobilenet(32, 0.25, 10),
-         "bert": lambda: bert(2, 16, 0.0625, 64), "unet": lambda: unet(32, 0.0625, 2, 3), "gpt": lambda: gpt(2, 8, 0.0625, 64)}
+         "bert": lambda: bert(2, 16, 0.0625, 64), "unet": lambda: unet(32, 0.0625, 2, 3), "gpt": lambda: gpt(2, 8, 0.0625, 64),
+         "resnet50": lambda: resnet(50, 32, 0.125, 10), "yolo": lambda: yolo(64, 0.5, 4), "ssd": lambda: ssd(300, 0.0625, 3),
+         "super_resolution": lambda: super_resolution(16, 0.25)}

@@ -26,7 +26,7 @@ from lambent.onnx import ModelError, NotCovered, lower, model as models
 LAMBENT = str(PREFIX / "bin/lambent")
 WHOLE = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))
 # The others take a compiler a minute each.
-TRIED = ["bert", "gpt", "mobilenet", "resnet", "unet"] if WHOLE else ["gpt"]
+TRIED = sorted(model_shapes.SMALL) if WHOLE else ["gpt", "super_resolution"]
 TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 
 

@@ -1,9 +1,12 @@
 """The three workflows among the examples through the whole worker: deployed by the CLI with their networks, and invoked as
-the modelled device times them; and one of them with small networks, which compute. As a modelled device computes nothing, the
-first three hold which calls were made, in which order, where, and for how long at least."""
+the modelled device times them; then all three with the same networks made narrow, with weights from a seed, which compute. As a modelled
+device computes nothing, the first three hold which calls were made, in which order, where, and for how long at least."""
 import array
+import importlib.util
 import os
+import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +16,6 @@ from test_kernel_examples import example
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
-from lambent.workflow import Workflow  # noqa: E402
 
 
 PEAK = 15.7e12  # of a V100, in operations a second
@@ -21,12 +23,59 @@ PEAK = 15.7e12  # of a V100, in operations a second
 OPERATIONS = {"ssd300": 62.7e9, "resnet50": 8.2e9, "alexnet": 1.4e9, "vgg16": 30.9e9, "densenet121": 5.7e9}
 
 
-def picture(size):
-    some = random.Random(size)
-    return array.array("f", [some.uniform(0, 1) for _ in range(3 * size * size)])
+# Their inputs are as large as ever, their layers few and narrow. SSD's maps are those of the paper, for which `pick` is written.
+NARROW_VGG = ((2, 2), (1, 2), (1, 3), (1, 3), (1, 4))
 
 
-class WorkflowExamples(WorkerTest):
+def narrow_networks(models):
+    """By name: a network that computes in milliseconds on an emulated device."""
+    return {"ssd300": lambda: models.ssd300(300, NARROW_VGG, 6, ((2, 4, 2, 1), (2, 4, 2, 1), (2, 4, 1, 0), (2, 4, 1, 0)), weights=weights_of("ssd300")),
+            "resnet50": lambda: models.resnet50(224, 2, (1, 1, 1, 1), 6, weights_of("resnet50")),
+            "alexnet": lambda: models.alexnet(224, (3, 4, 4, 4, 4), 8, 6, weights_of("alexnet")),
+            "vgg16": lambda: models.vgg16(224, NARROW_VGG, 8, 6, weights_of("vgg16")),
+            "vdsr": lambda: models.vdsr(224, 2, 3, weights_of("vdsr")),
+            "densenet121": lambda: models.densenet121(224, 2, (1, 1, 1, 1), 6, weights_of("densenet121")),
+            "translate": lambda: models.translate(32, 1, 16, 2, 40, weights_of("translate")),
+            "post_kind": lambda: models.bert(32, 1, 16, 2, 40, 32, weights_of("post_kind"), "post_kind", 1)}
+
+
+def weights_of(network):
+    """Numbers of such a spread that what a layer gives is as large as what it takes."""
+    def weights(name, shape):
+        some, count = random.Random(f"{network} {name}"), 1
+        for extent in shape:
+            count *= extent
+        around = 1.0 if name.endswith(".scale") else 0.0
+        alone = len(shape) == 1 or name in ("words", "positions", "kinds")
+        spread = 0.2 if len(shape) == 1 else 1.0 if alone else (6 / (count // shape[0])) ** 0.5
+        if (network, name) == ("densenet121", "classes.weights"):
+            spread *= 5  # its means over a picture hardly differ
+        numbers = array.array("f", [around + some.uniform(-spread, spread) for _ in range(count)])
+        return biased(name, numbers) if network == "ssd300" and name.startswith("boxes") and name.endswith(".bias") else numbers
+    return weights
+
+
+def biased(name, numbers):
+    """Of a detector's last layers: the background is likely, but for a car or a person in one box of each place of the last two maps."""
+    for box in range(len(numbers) // 25):
+        likely = 15 if name[5] in "45" and box == 1 else 7 if name[5] in "45" and box == 0 else 0
+        numbers[25 * box + likely] += 12 if likely == 0 else 5
+    return numbers
+
+
+def module_of(path):
+    specification = importlib.util.spec_from_file_location(path.parent.name, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def picture(size, seed=0):
+    some = random.Random(size + seed)
+    return array.array("f", [some.uniform(0, 1 + 4 * seed) for _ in range(3 * size * size)])
+
+
+class WorkflowWorker(WorkerTest):
     gpu = "emulated:v100-16gb"
     flags = ("--concurrency", "8")
 
@@ -39,8 +88,8 @@ class WorkflowExamples(WorkerTest):
                              env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint})
         self.assertEqual(run.returncode, 0, run.stderr)
 
-    def put(self, size):
-        return self.client.put(picture(size), datatype="FP32", shape=(3, size, size)).id
+    def put(self, size, seed=0):
+        return self.client.put(picture(size, seed), datatype="FP32", shape=(3, size, size)).id
 
     def ask(self, name, event):
         reply = self.worker.invoke(name, event)
@@ -48,6 +97,8 @@ class WorkflowExamples(WorkerTest):
         self.run_id = reply.headers["x-amzn-requestid"]
         return reply.json
 
+
+class WorkflowExamples(WorkflowWorker):
     def calls_of_last_run(self, on_host=()):
         """The calls by their names; each ran on the GPU for as long as its network takes at least, but those on the host."""
         trace = self.worker.request("GET", f"/v1/invocations/{self.run_id}/trace").json
@@ -111,34 +162,89 @@ class WorkflowExamples(WorkerTest):
         # The picture does not wait for the text.
         self.assertLess(calls["picture"]["at_ms"], calls["translate"]["at_ms"] + calls["translate"]["took_ms"])
 
-    def test_small_networks_compute_in_a_workflow_what_they_compute_alone(self):
-        models, size = example("11_kernel_models"), 12
 
-        def weights(name, shape):
-            some, count = random.Random(name), 1
-            for extent in shape:
-                count *= extent
-            return array.array("f", [some.uniform(-0.5, 0.5) for _ in range(count)])
+class WorkflowsThatCompute(WorkflowWorker):
+    """The files of the examples, with narrow networks under the names that they call: a run gives what its networks give one by one."""
 
-        with tempfile.TemporaryDirectory() as folder:
-            for name, graph in (("faces", models.vgg16(size, ((1, 2), (2, 3)), 6, 4, weights)),
-                                ("enhance", models.vdsr(size, 2, 3, weights))):
-                graph.name = name
-                graph.save(os.path.join(folder, name), launch_mode="compute")
-                self.deploy(os.path.join(folder, name))
-            flow = Workflow("small")
-            sharper = flow.call("enhance", {"image": flow.input.image})
-            face = flow.call("faces", {"image": sharper.image_out}, inline=True)
-            flow.output({"face": face.probabilities})
-            flow.save(os.path.join(folder, "small"))
-            self.deploy(os.path.join(folder, "small"))
-        alone = {"name": "image", "datatype": "FP32", "shape": [3, size, size], "data": list(picture(size))}
-        for name, output in (("enhance", "image_out"), ("faces", "probabilities")):
-            outputs = self.ask(name, {"inputs": [alone]})["outputs"]
-            self.assertEqual(outputs[0]["name"], output)
-            alone = dict(alone, data=outputs[0]["data"])
-        found = self.ask("small", {"image": {"object": self.put(size)}})["face"]["data"]
-        self.assertEqual(len(found), 4)
-        for one, other in zip(found, alone["data"]):
-            self.assertAlmostEqual(one, other, places=5)
-        self.assertAlmostEqual(sum(found), 1, places=5)
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-workflows-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        # The kernels of all networks, compiled once.
+        source = pathlib.Path(__file__).resolve().parents[2] / "examples/11_kernel_models/layers.cu"
+        subprocess.run([PREFIX / "bin/lambent-bundle", "build", source, "-o", cls.folder / "layers"], check=True, capture_output=True)
+
+    def deploy_computing(self, name):
+        """The example's workflow and its handlers as they are, and beside them networks with weights."""
+        made = narrow_networks(example("11_kernel_models"))
+        folder = self.folder / name
+        folder.mkdir()
+        for entry in (PREFIX / "examples" / name).iterdir():
+            target = folder / entry.name
+            if entry.name in made:
+                graph = made[entry.name]()
+                self.assertEqual(graph.name, entry.name)
+                graph.save(target, launch_mode="compute")
+                manifest = (target / "lambent.toml").read_text()
+                (target / "lambent.toml").write_text(manifest.replace('sources = ["layers.cu"]', 'bundles = ["../../layers"]'))
+            elif entry.is_dir():
+                shutil.copytree(entry, target)
+            else:
+                shutil.copy(entry, target)
+        self.deploy(folder)
+
+    def alone(self, name, **inputs):
+        """Of a network by itself: the numbers of its first output. inputs: (datatype, shape, numbers)."""
+        given = [{"name": key, "datatype": datatype, "shape": list(shape), "data": list(numbers)} for key, (datatype, shape, numbers) in inputs.items()]
+        return self.ask(name, {"inputs": given})["outputs"][0]["data"]
+
+    def assert_close(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        for one, other in zip(found, expected):
+            self.assertAlmostEqual(one, other, places=4)
+
+    def test_what_is_found_in_a_frame_is_looked_at(self):
+        self.deploy_computing("14_workflow_traffic")
+        pick = module_of(PREFIX / "examples/14_workflow_traffic/pick/app.py")
+        answers = []
+        for seed in (0, 1):
+            answers.append(self.ask("traffic", {"frame": {"object": self.put(300, seed)}}))
+            frame = picture(300, seed)
+            found = pick.detections(self.alone("ssd300", image=("FP32", (3, 300, 300), frame)))
+            crops = {kind: [pick.crop(frame, 300, box) for _, each, box in found if each == kind] for kind in (pick.CAR, pick.PERSON)}
+            self.assertTrue(crops[pick.CAR] and crops[pick.PERSON], "the detector finds nothing")
+            for network, key, kind in (("resnet50", "cars", pick.CAR), ("alexnet", "plates", pick.CAR), ("vgg16", "people", pick.PERSON)):
+                self.assertEqual(len(answers[-1][key]), len(crops[kind]))
+                for answer, crop in zip(answers[-1][key], crops[kind]):
+                    self.assert_close(answer["probabilities"]["data"], self.alone(network, image=("FP32", (3, 224, 224), crop)))
+                    self.assertAlmostEqual(sum(answer["probabilities"]["data"]), 1, places=4)
+        self.assertNotEqual(answers[0], answers[1], "what is computed depends on the frame")
+
+    def test_a_picture_becomes_sharper_and_its_face_is_told(self):
+        self.deploy_computing("15_workflow_image")
+        found = self.ask("image_processing", {"image": {"object": self.put(224)}})
+        image = ("FP32", (3, 224, 224), picture(224))
+        self.assert_close(found["face"]["data"], self.alone("vgg16", image=image))
+        sharper = self.client.get(found["image"]["object"])
+        self.assert_close(list(memoryview(bytes(sharper)).cast("f")), self.alone("vdsr", image=image))
+
+    def test_a_post_is_understood(self):
+        self.deploy_computing("16_workflow_social")
+        segments = ("INT32", (32,), [0] * 32)
+        verdicts, translations = [], set()
+        for seed in range(3):
+            some = random.Random(seed)
+            words = [some.randrange(40) for _ in range(32)]
+            tokens = {"datatype": "INT32", "shape": [32], "data": words}
+            verdicts.append(self.ask("social_media", {"tokens": tokens, "segments": dict(tokens, data=[0] * 32),
+                                                      "image": {"object": self.put(224, seed)}}))
+            translated = self.alone("translate", tokens=("INT32", (32,), words))
+            translations.add(tuple(translated))
+            text = self.alone("post_kind", tokens=("INT32", (32,), translated), segments=segments)
+            classes = self.alone("densenet121", image=("FP32", (3, 224, 224), picture(224, seed)))
+            best = max(range(len(classes)), key=classes.__getitem__)
+            self.assertEqual((verdicts[-1]["kind"], verdicts[-1]["picture_class"]), ("first" if text[0] >= text[1] else "second", best))
+            self.assertAlmostEqual(verdicts[-1]["sure"], classes[best], places=3)
+        self.assertGreater(len({verdict["sure"] for verdict in verdicts}), 1, "what is computed depends on the picture")
+        self.assertGreater(len(translations), 1, "and on the words")

@@ -43,6 +43,9 @@ if [ -n "${LAMBENT_WHOLE_TESTS:-}" ] && [ "$wanted" != "$(cat "$kserve/installed
   .venv/bin/pip install --quiet --disable-pip-version-check --retries 5 --no-deps --target "$kserve" -r tests/clients/kserve-requirements.txt
   printf '%s\n' "$wanted" >"$kserve/installed.txt"
 fi
+# perf_analyzer, whose C library is newer than Debian 12's: without it tests/clients/test_perf_analyzer.py is skipped, and says so.
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || tools/dev/perf_analyzer.sh .cache/perf_analyzer ||
+  say "perf_analyzer could not be fetched: its tests will be SKIPPED"
 # NVIDIA's own driver library: without it the tests of tests/nvidia_driver are skipped, and say so.
 tools/fetch_nvidia_driver.py build/nvidia-driver >/dev/null ||
   say "NVIDIA's driver library could not be fetched: the tests of tests/nvidia_driver will be SKIPPED"

@@ -55,6 +55,22 @@ struct SmallFormat {
     return static_cast<uint16_t>(sign | static_cast<unsigned>(magnitude));
   }
 
+  // Of an integer of any width, rounded once: what a double cannot hold of it is kept as one bit
+  // that says that something was left, which rounds as the whole would.
+  template <typename Integer>
+  static uint16_t from_integer(Integer value, int mode = FE_TONEAREST) {
+    const bool negative = value < 0;
+    uint64_t size = static_cast<uint64_t>(value);
+    if (negative) size = 0 - size;
+    const int beyond = std::bit_width(size) - 53;
+    if (beyond > 0) {
+      const uint64_t left = size & ((uint64_t{1} << beyond) - 1);
+      size = ((size >> beyond) | (left != 0 ? 1 : 0)) << beyond;
+    }
+    const double exact = static_cast<double>(size);
+    return from_double(negative ? -exact : exact, mode);
+  }
+
   static float to_float(uint16_t bits) {
     const unsigned sign = static_cast<unsigned>(bits >> 15) << 31;
     const unsigned magnitude = bits & 0x7fff;

@@ -16,10 +16,10 @@ struct alignas(2) __nv_bfloat16 {
   __nv_bfloat16() = default;
   __nv_bfloat16(float x) : bits(lambent::host::BrainFormat::from_float(x)) {}
   __nv_bfloat16(double x) : bits(lambent::host::BrainFormat::from_double(x)) {}
-  __nv_bfloat16(int x) : __nv_bfloat16(static_cast<double>(x)) {}
-  __nv_bfloat16(unsigned x) : __nv_bfloat16(static_cast<double>(x)) {}
-  __nv_bfloat16(long long x) : __nv_bfloat16(static_cast<double>(x)) {}
-  __nv_bfloat16(unsigned long long x) : __nv_bfloat16(static_cast<double>(x)) {}
+  __nv_bfloat16(int x) : bits(lambent::host::BrainFormat::from_integer(x)) {}
+  __nv_bfloat16(unsigned x) : bits(lambent::host::BrainFormat::from_integer(x)) {}
+  __nv_bfloat16(long long x) : bits(lambent::host::BrainFormat::from_integer(x)) {}
+  __nv_bfloat16(unsigned long long x) : bits(lambent::host::BrainFormat::from_integer(x)) {}
   __nv_bfloat16(const struct __nv_bfloat16_raw& raw);
 
   operator float() const { return lambent::host::BrainFormat::to_float(bits); }
@@ -67,31 +67,30 @@ inline __nv_bfloat16 __float2bfloat16_rd(float x) {
   return __nv_bfloat16_raw{lambent::host::BrainFormat::from_double(x, FE_DOWNWARD)};
 }
 inline __nv_bfloat16 __double2bfloat16(double x) { return x; }
-#define LAMBENT_SMALL_INTEGER(type, name)                                                \
-  inline __nv_bfloat16 __##name##2bfloat16_rn(type x) { return static_cast<double>(x); } \
-  inline __nv_bfloat16 __##name##2bfloat16_rz(type x) {                                  \
-    return __nv_bfloat16_raw{                                                            \
-        lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_TOWARDZERO)}; \
-  }                                                                                      \
-  inline __nv_bfloat16 __##name##2bfloat16_ru(type x) {                                  \
-    return __nv_bfloat16_raw{                                                            \
-        lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_UPWARD)};     \
-  }                                                                                      \
-  inline __nv_bfloat16 __##name##2bfloat16_rd(type x) {                                  \
-    return __nv_bfloat16_raw{                                                            \
-        lambent::host::BrainFormat::from_double(static_cast<double>(x), FE_DOWNWARD)};   \
-  }                                                                                      \
-  inline type __bfloat162##name##_rn(__nv_bfloat16 x) {                                  \
-    return lambent::host::to_integer<type>(rint(float{x}));                              \
-  }                                                                                      \
-  inline type __bfloat162##name##_rz(__nv_bfloat16 x) {                                  \
-    return lambent::host::to_integer<type>(trunc(float{x}));                             \
-  }                                                                                      \
-  inline type __bfloat162##name##_ru(__nv_bfloat16 x) {                                  \
-    return lambent::host::to_integer<type>(ceil(float{x}));                              \
-  }                                                                                      \
-  inline type __bfloat162##name##_rd(__nv_bfloat16 x) {                                  \
-    return lambent::host::to_integer<type>(floor(float{x}));                             \
+#define LAMBENT_SMALL_INTEGER(type, name)                                                 \
+  inline __nv_bfloat16 __##name##2bfloat16_rn(type x) {                                   \
+    return __nv_bfloat16_raw{lambent::host::BrainFormat::from_integer(x)};                \
+  }                                                                                       \
+  inline __nv_bfloat16 __##name##2bfloat16_rz(type x) {                                   \
+    return __nv_bfloat16_raw{lambent::host::BrainFormat::from_integer(x, FE_TOWARDZERO)}; \
+  }                                                                                       \
+  inline __nv_bfloat16 __##name##2bfloat16_ru(type x) {                                   \
+    return __nv_bfloat16_raw{lambent::host::BrainFormat::from_integer(x, FE_UPWARD)};     \
+  }                                                                                       \
+  inline __nv_bfloat16 __##name##2bfloat16_rd(type x) {                                   \
+    return __nv_bfloat16_raw{lambent::host::BrainFormat::from_integer(x, FE_DOWNWARD)};   \
+  }                                                                                       \
+  inline type __bfloat162##name##_rn(__nv_bfloat16 x) {                                   \
+    return lambent::host::to_integer<type>(rint(float{x}));                               \
+  }                                                                                       \
+  inline type __bfloat162##name##_rz(__nv_bfloat16 x) {                                   \
+    return lambent::host::to_integer<type>(trunc(float{x}));                              \
+  }                                                                                       \
+  inline type __bfloat162##name##_ru(__nv_bfloat16 x) {                                   \
+    return lambent::host::to_integer<type>(ceil(float{x}));                               \
+  }                                                                                       \
+  inline type __bfloat162##name##_rd(__nv_bfloat16 x) {                                   \
+    return lambent::host::to_integer<type>(floor(float{x}));                              \
   }
 LAMBENT_SMALL_INTEGER(int, int)
 LAMBENT_SMALL_INTEGER(unsigned, uint)
