@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 WANTED = pathlib.Path(__file__).resolve().parents[1] / "tests/frameworks/requirements.txt"
+PATIENCE_S = 3600  # for all of it; an index that does not answer is given up after a minute or so
 BUILD = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF"  # without pictures, and for any processor with AVX2
 
 
@@ -25,8 +26,12 @@ def main():
             if not old.name.startswith("llama_cpp_python"):
                 old.unlink()
         environment = {"CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count()), "CMAKE_ARGS": BUILD} | os.environ
-        subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--find-links", folder,
-                        "-w", folder, "-r", WANTED], check=True, env=environment)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--timeout", "10",
+                   "--retries", "1", "--find-links", folder, "-w", folder, "-r", WANTED]
+        try:
+            subprocess.run(command, check=True, env=environment, timeout=PATIENCE_S)
+        except (subprocess.SubprocessError, OSError) as error:
+            sys.exit(f"framework_wheels.py: {error}")
         installed.write_text(wanted)
     print(folder)
 

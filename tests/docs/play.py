@@ -226,6 +226,20 @@ def bring_up_loopback():
         fcntl.ioctl(one, 0x8914, struct.pack("16sh14x", b"lo", up))  # SIOCSIFFLAGS, IFF_UP
 
 
+def protect_sources(repository):
+    """A reader's clone is made of links: what a page writes through one must not reach the repository. Its build folder is for all."""
+    build = repository / "build"
+    commands = [["mount", "--rbind", repository, repository]]
+    if build.is_dir():
+        commands.append(["mount", "--rbind", build, build])
+    # What the folder's file system forbids already, an ordinary user's namespace cannot allow.
+    flags = os.statvfs(repository).f_flag
+    kept = [name for name in ("nosuid", "nodev", "noexec", "noatime", "relatime") if flags & getattr(os, f"ST_{name.upper()}")]
+    commands.append(["mount", "-o", ",".join(["remount", "bind", "ro", *kept]), repository])
+    for command in commands:
+        subprocess.run(command, check=True)
+
+
 def as_ordinary_user(user, group):
     """In namespaces of whom a user was made root: what runs a command as that user again."""
     return ["unshare", "-U", f"--map-user={user}", f"--map-group={group}"]
@@ -253,6 +267,7 @@ def main():
         bring_up_loopback()
         for folder in ("/run", "/var/lib"):
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", folder], check=True)
+        protect_sources(REPOSITORY)
         if user != "0":
             # An ordinary user was root of the namespaces for so long only; the page's reader is not.
             os.execvpe("unshare", [*as_ordinary_user(user, group), sys.executable, "-B", *sys.argv], {**os.environ, PREPARED: "yes"})

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from reader import WHOLE
+from reader import WHEELS, WHOLE
 
 COMMAND_SECONDS = 1200 if WHOLE else 240  # one that takes longer, on a busy machine, is not for a test; PyTorch is installed in some minutes
 
@@ -37,7 +37,8 @@ class ShellSession:
         self.shell.stdin.write(f"exec 9>&{status_write} {status_write}>&-; set -m; trap 'failed=$?' ERR\n")
 
     def make_clone(self, repository, prefix):
-        """The repository and its build, by links; what pages write into is a copy. ./dev is not there: it installs and builds."""
+        """The repository and its build, by links; what pages write into is a copy. Through links nothing is written (play.protect_sources).
+        ./dev is not there: it installs and builds."""
         for entry in repository.iterdir():
             if entry.name in ("build", "dev", "dist", "examples") or entry.name.startswith("."):
                 continue
@@ -48,9 +49,8 @@ class ShellSession:
         for name in ("bin", "lib", "share", "tests", "CTestTestfile.cmake"):
             if (prefix / name).exists():
                 (build / name).symlink_to(prefix / name)
-        wheels = repository / "build/framework-wheels"  # tools/framework_wheels.py
-        if wheels.exists():
-            (build.parent / "framework-wheels").symlink_to(wheels.resolve())
+        if WHEELS.exists():
+            (build.parent / "framework-wheels").symlink_to(WHEELS.resolve())
         else:
             (build.parent / "framework-wheels").mkdir()
         shutil.copytree(prefix / "examples", build / "examples", symlinks=True,

@@ -95,6 +95,7 @@ class PlayTest(unittest.TestCase):
             (pathlib.Path(folder) / "page.md").write_text(page)
             (pathlib.Path(folder) / "readers.toml").write_text(table)
             code = ("import sys, play, pathlib, reader; play.REPOSITORY = pathlib.Path(sys.argv[1]); (play.REPOSITORY / 'examples').mkdir();"
+                    "play.protect_sources(play.REPOSITORY);"
                     "play.Reader = lambda page: reader.Reader(page, play.REPOSITORY / 'readers.toml');"
                     "sys.exit(play.report([play.play_page('page.md')]))")
             done = subprocess.run(["unshare", "-Urnmpf", "--mount-proc", "--kill-child", sys.executable, "-B", "-c", code, folder],
@@ -107,6 +108,14 @@ class PlayTest(unittest.TestCase):
         status, said = self.play(page, '[[page]]\nname = "page.md"\nstands_for.THING = "thing 9"\n')
         self.assertEqual(status, 0, said)
         self.assertIn("3 commands run, 0 not", said)
+
+    def test_a_page_writes_to_its_clone_and_not_through_it(self):
+        page = "Go:\n\n    $ echo mine > examples/new && echo mine > new && cat new\n    mine\n\n    $ echo mine >> readers.toml\n"
+        status, said = self.play(page)
+        self.assertEqual(status, 1, said)
+        self.assertIn("Read-only file system", said)
+        self.assertIn("page.md:6", said)
+        self.assertNotIn("page.md:3", said)
 
     def test_what_does_not_work_is_told_with_its_line(self):
         for page, line, words in (("a\n\n    echo a; false; echo b\n", 3, "ended with 1"),
@@ -131,10 +140,14 @@ class PlayTest(unittest.TestCase):
         self.assertEqual(status, 0, said)
         self.assertIn("0 commands run, 1 not", said)
 
-    def test_a_command_that_needs_much_is_run_in_the_whole_tests_only(self):
+    def test_a_command_that_needs_much_is_run_in_the_whole_tests_only_and_where_its_wheels_are(self):
         page, table = "a\n\n    $ echo a\n    b\n", '[[not_run]]\ncommand = "echo a"\nreason = "why not"\nwhole = true\n'
-        self.assertEqual(self.play(page, table, LAMBENT_WHOLE_TESTS="")[0], 0)
-        status, said = self.play(page, table, LAMBENT_WHOLE_TESTS="1")
+        with tempfile.TemporaryDirectory() as wheels:
+            status, said = self.play(page, table, LAMBENT_WHOLE_TESTS="1", LAMBENT_FRAMEWORK_WHEELS=wheels)
+            self.assertEqual(status, 0, said)
+            (pathlib.Path(wheels) / "installed.txt").write_text("")
+            self.assertEqual(self.play(page, table, LAMBENT_WHOLE_TESTS="", LAMBENT_FRAMEWORK_WHEELS=wheels)[0], 0)
+            status, said = self.play(page, table, LAMBENT_WHOLE_TESTS="1", LAMBENT_FRAMEWORK_WHEELS=wheels)
         self.assertEqual(status, 1, said)
         self.assertIn("did not print a line like", said)
 

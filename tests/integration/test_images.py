@@ -236,6 +236,17 @@ class LayoutTest(ImagesTest):
             self.lambent("deploy", self.manifest(transport, f"{transport}:{path}"))
             self.assertEqual(self.get(transport)[1]["GREETING"], "hi")
 
+    def test_what_images_have_in_common_is_on_the_disk_once_and_the_others_own_is_not(self):
+        for tag in ("good", "port80", "large"):
+            self.deploy(tag.replace("_", "-"), tag)
+        programs = [root / "bin/server" for root in self.roots()]
+        self.assertGreaterEqual(len(programs), 3)
+        self.assertEqual(len({program.stat().st_ino for program in programs if program.stat().st_mtime == 0}), 1)
+        # A sandbox that writes to such a file has its own, and the others see nothing of it.
+        self.deploy("writes-shared", "good")
+        self.get("writes-shared")
+        self.assertEqual(len({(root / "etc/passwd").read_bytes() for root in self.roots() if (root / "srv").exists()}), 1)
+
     def test_an_image_by_the_command_alone(self):
         self.lambent("deploy", "--image", f"oci:{self.images}/layout:good", "--name", "alone")
         self.assertEqual(self.get("alone")[1]["GREETING"], "hi")
@@ -335,8 +346,8 @@ class RegistryTest(ImagesTest):
 
     @classmethod
     def start_registry(cls):
-        cls.registry = subprocess.Popen(
-            [REGISTRY, "serve", str(cls.folder / "registry.yml")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(cls.folder / "registry.log", "ab") as log:
+            cls.registry = subprocess.Popen([REGISTRY, "serve", str(cls.folder / "registry.yml")], stdout=log, stderr=subprocess.STDOUT)
         for _ in range(200):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", cls.port)) == 0:
@@ -377,6 +388,32 @@ class RegistryTest(ImagesTest):
         self.assertNotIn("GREETING", self.get("tagged")[1])
         self.lambent("rollback", "tagged")
         self.assertEqual(self.get("tagged")[1]["GREETING"], "hi")
+
+    def requests_for(self, digest):
+        return sum(f'"GET /v2/{name}/blobs/{digest}' in line for line in (self.folder / "registry.log").read_text(errors="replace").splitlines()
+                   for name in ("first", "second"))
+
+    def test_a_layer_that_two_images_have_is_fetched_once_and_kept_once(self):
+        blobs = self.images / "layout/blobs/sha256"
+        layers = {tag: [one["digest"] for one in json.loads((blobs / self.digests[tag].partition(":")[2]).read_text())["layers"]]
+                  for tag in ("whiteout", "link")}
+        self.assertEqual(layers["whiteout"][0], layers["link"][0])
+        for name, tag in (("first", "whiteout"), ("second", "link")):
+            self.push(tag, f"{name}:1")
+            self.lambent("deploy", self.manifest(name, self.image(f"{name}:1")))
+            self.assertIn("arg=/bin/server", self.get(name)[0])
+        self.assertEqual(self.requests_for(layers["link"][0]), 1, "the layer that both have")
+        self.assertEqual(self.requests_for(layers["link"][1]), 1, "one that only the second has")
+        kept = list((self.folder / "state/images/ready").glob(f"*/layout/blobs/sha256/{layers['link'][0].partition(':')[2]}"))
+        self.assertGreaterEqual(len(kept), 2)
+        self.assertEqual(len({path.stat().st_ino for path in kept}), 1)
+        self.assertFalse([path for path in kept if path.is_symlink()])
+        self.assertEqual(list((self.folder / "state/images/work").iterdir()), [])
+        # The second one needs nothing of the first.
+        self.lambent("rm", "first")
+        self.worker.stop()
+        self.worker.start()
+        self.assertIn("arg=/bin/server", self.get("second")[0])
 
     def test_what_is_not_there_and_a_registry_that_is_gone(self):
         self.push("good", "there:1")
@@ -424,6 +461,7 @@ class WithoutCredentialsTest(PrivateRegistryTest):
         return ()
 
     test_a_tag_is_what_it_named_when_the_function_was_deployed = None
+    test_a_layer_that_two_images_have_is_fetched_once_and_kept_once = None
     test_what_is_not_there_and_a_registry_that_is_gone = None
 
     def test_no_message_and_no_log_has_the_password(self):

@@ -19,6 +19,7 @@ class Shelf {
   // `used_at`: since the Unix epoch, as are all times here.
   void add(const std::string& key, Bytes size, Duration used_at);
   void remove(const std::string& key) { ready_.erase(key); }
+  void resize(const std::string& key, Bytes size) { ready_.at(key).size = size; }
   bool contains(const std::string& key) const { return ready_.contains(key); }
   // Those that functions refer to are used now.
   void touch(const std::set<std::string>& used, Duration now);

@@ -16,6 +16,7 @@ using nlohmann::json;
 // A plan of a sandbox with all of it fits into one message.
 constexpr size_t kMostText = 48 << 10;
 constexpr size_t kMostPorts = 1000;
+constexpr size_t kMostLayers = 512;  // an overlay of Linux has at most 500
 constexpr uint32_t kMostUser = 0x7fffffff;
 
 Error wrong(const std::string& what) {
@@ -110,6 +111,24 @@ Result<std::map<std::string, std::string>> environment_of(const json& config) {
   return environment;
 }
 
+// What is no digest is left out: it is only used to find what images have in common.
+std::string digest_in(const json& value) {
+  std::string digest = value.is_string() ? value.get<std::string>() : "";
+  return is_image_digest(digest) ? digest : "";
+}
+
+std::vector<std::string> layers_of(const json& object) {
+  std::vector<std::string> layers;
+  const json* tree = find(object, "rootfs");
+  const json* digests = tree == nullptr ? nullptr : find(*tree, "diff_ids");
+  if (digests == nullptr || !digests->is_array()) return layers;
+  for (const json& one : *digests) {
+    std::string digest = digest_in(one);
+    if (!digest.empty() && layers.size() < kMostLayers) layers.push_back(std::move(digest));
+  }
+  return layers;
+}
+
 // A line of passwd in its seven fields.
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -143,6 +162,7 @@ Result<ImageConfig> parse_image_config(std::string_view text) {
   }
   ASSIGN_OR_RETURN(image.user, text_in(config, "User"));
   image.ports = ports_of(config);
+  image.layers = layers_of(object);
   return image;
 }
 
@@ -166,6 +186,36 @@ Result<std::string> parse_image_manifest(std::string_view text) {
   ASSIGN_OR_RETURN(std::string digest, text_in(*config, "digest"));
   if (!is_image_digest(digest)) return wrong("is named by no digest of sha256");
   return digest;
+}
+
+std::vector<std::string> layers_of_manifest(std::string_view text) {
+  std::vector<std::string> layers;
+  const json object = json::parse(text, nullptr, false);
+  const json* named = find(object, "layers");
+  if (named == nullptr || !named->is_array()) return layers;
+  for (const json& one : *named) {
+    const json* value = find(one, "digest");
+    std::string digest = value == nullptr ? "" : digest_in(*value);
+    if (!digest.empty() && layers.size() < kMostLayers) layers.push_back(std::move(digest));
+  }
+  return layers;
+}
+
+std::string manifest_for(std::string_view text, std::string_view architecture) {
+  const json object = json::parse(text, nullptr, false);
+  const json* manifests = find(object, "manifests");
+  if (manifests == nullptr || !manifests->is_array()) return "";
+  for (const json& one : *manifests) {
+    const json* platform = find(one, "platform");
+    const json* digest = find(one, "digest");
+    if (platform == nullptr || digest == nullptr) continue;
+    const json* machine = find(*platform, "architecture");
+    const json* os = find(*platform, "os");
+    const bool fits =
+        machine != nullptr && os != nullptr && *machine == architecture && *os == "linux";
+    if (fits) return digest_in(*digest);
+  }
+  return "";
 }
 
 std::string architecture_of(std::string_view machine) {

@@ -18,9 +18,10 @@ struct ImageConfig {
   std::vector<std::string> entry_point;
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
-  std::string working_directory;  // absolute and without "..", "/" where it says none
-  std::string user;               // "", "name", "1000" or "name:group"
-  std::vector<unsigned> ports;    // of TCP that it exposes, in order
+  std::string working_directory;    // absolute and without "..", "/" where it says none
+  std::string user;                 // "", "name", "1000" or "name:group"
+  std::vector<unsigned> ports;      // of TCP that it exposes, in order
+  std::vector<std::string> layers;  // by digest of their tars, from the lowest
 
   bool operator==(const ImageConfig&) const = default;
 };
@@ -31,6 +32,11 @@ Result<ImageConfig> parse_image_config(std::string_view json);
 Result<std::string> parse_image_index(std::string_view json);
 // The digest of the configuration that a manifest names.
 Result<std::string> parse_image_manifest(std::string_view json);
+// The digests of the layers that a manifest names, as they are sent; none where it names none.
+std::vector<std::string> layers_of_manifest(std::string_view json);
+// The digest of an index' manifest for a machine of this architecture with Linux; empty: there is
+// none, or it is no index.
+std::string manifest_for(std::string_view json, std::string_view architecture);
 
 // What this machine's images are for: "amd64", "arm64"; what uname says where it is another.
 std::string architecture_of(std::string_view machine);

@@ -52,6 +52,33 @@ TEST(ImageConfigTest, AWorkingDirectoryNeverLeavesTheRoot) {
   EXPECT_EQ(config->working_directory, "/b");
 }
 
+TEST(ImageConfigTest, ItsLayersAreThoseThatAreNamedByADigest) {
+  const std::string one = "sha256:" + std::string(64, '1'), two = "sha256:" + std::string(64, '2');
+  const auto config = parse_image_config(R"({"rootfs": {"diff_ids": [")" + one + R"(", 7, "x", ")" +
+                                         two + R"("]}})");
+  EXPECT_EQ(config->layers, (std::vector<std::string>{one, two}));
+  for (const char* text : {R"({"rootfs": 7})", R"({"rootfs": {"diff_ids": "x"}})"}) {
+    EXPECT_TRUE(parse_image_config(text)->layers.empty()) << text;
+  }
+  EXPECT_EQ(layers_of_manifest(R"({"layers": [{"digest": ")" + two + R"("}, {}, 7]})"),
+            (std::vector<std::string>{two}));
+  for (const char* text : {"", "[]", R"({"layers": 7})"})
+    EXPECT_TRUE(layers_of_manifest(text).empty());
+}
+
+TEST(ImageConfigTest, OfAnIndexTheManifestForThisMachineCounts) {
+  const std::string one = "sha256:" + std::string(64, '1'), two = "sha256:" + std::string(64, '2');
+  const std::string index =
+      R"({"manifests": [7, {"digest": ")" + one +
+      R"(", "platform": {"os": "linux", "architecture": "arm64"}}, {"digest": ")" + two +
+      R"(", "platform": {"os": "linux", "architecture": "amd64"}}]})";
+  EXPECT_EQ(manifest_for(index, "amd64"), two);
+  EXPECT_EQ(manifest_for(index, "arm64"), one);
+  EXPECT_EQ(manifest_for(index, "s390x"), "");
+  for (const char* text : {"", "{}", R"({"manifests": {}})"})
+    EXPECT_EQ(manifest_for(text, "amd64"), "");
+}
+
 TEST(ImageConfigTest, AnIndexAndAManifestNameOneDigest) {
   const std::string digest = "sha256:" + std::string(64, '0');
   EXPECT_EQ(*parse_image_index(R"({"manifests": [{"digest": ")" + digest + "\"}]}"), digest);

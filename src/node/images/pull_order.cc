@@ -71,6 +71,7 @@ std::string to_json(const PulledImage& image) {
   // In the form of an image's configuration, so that one function reads both.
   const json described = {{"architecture", config.architecture},
                           {"os", config.os},
+                          {"rootfs", {{"diff_ids", config.layers}}},
                           {"config",
                            {{"Entrypoint", config.entry_point},
                             {"Cmd", config.command},
@@ -85,6 +86,9 @@ std::string to_json(const PulledImage& image) {
                  {"c_library", image.c_library.name},
                  {"c_library_version", image.c_library.version},
                  {"image", described}};
+  if (!image.registry.empty()) object["registry"] = image.registry;
+  if (!image.base.empty()) object["base"] = image.base;
+  if (image.shared.count > 0) object["shared_bytes"] = image.shared.count;
   json& ports = object["image"]["config"]["ExposedPorts"];
   for (const unsigned port : config.ports) ports[std::to_string(port) + "/tcp"] = json::object();
   return json_text(object);
@@ -105,6 +109,13 @@ Result<PulledImage> parse_pulled_image(std::string_view text) {
   if (!reader.good() || !is_image_digest(image.digest) || user > UINT32_MAX ||
       !object.contains("image")) {
     return Error{ErrorCode::kInternal, "this is not a report of an image that was pulled"};
+  }
+  // Reports of earlier workers have none of these.
+  if (object.contains("registry")) reader.read("registry", image.registry);
+  if (object.contains("base")) reader.read("base", image.base);
+  if (object.contains("shared_bytes")) reader.read("shared_bytes", image.shared.count);
+  if (!reader.good() || image.shared > image.size) {
+    return Error{ErrorCode::kInternal, "this report of an image says what cannot be"};
   }
   ASSIGN_OR_RETURN(image.config, parse_image_config(json_text(object["image"])));
   return image;

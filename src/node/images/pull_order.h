@@ -43,10 +43,13 @@ struct CLibrary {
 
 struct PulledImage {
   std::string digest;  // "sha256:..." that names it where it came from
-  Bytes size;          // of its root file system on the disk
+  Bytes size;          // on the disk: of its root file system, and of its blobs where they are kept
   ImageConfig config;
   ImageUser user;
   CLibrary c_library;
+  std::string registry;  // that gave it to this machine; empty: it came otherwise
+  std::string base;      // key_of() of an image with which it shares files on the disk; empty: none
+  Bytes shared;          // of `size`: what both have
 
   bool operator==(const PulledImage&) const = default;
 };

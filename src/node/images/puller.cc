@@ -15,6 +15,7 @@
 #include "node/environments/build_bounds.h"
 #include "node/images/image_tree.h"
 #include "node/images/pull_failure.h"
+#include "node/images/shared_content.h"
 #include "node/sandbox/program.h"
 
 namespace lambent::images {
@@ -30,6 +31,7 @@ constexpr char kWorkInside[] = "/opt/lambent/work";
 constexpr char kSourceInside[] = "/opt/lambent/source";
 constexpr char kSkopeoInside[] = "/opt/lambent/skopeo";
 constexpr char kUmociInside[] = "/opt/lambent/umoci";
+constexpr char kKeptInside[] = "/opt/lambent/kept";  // blobs of other images, only to be read
 constexpr size_t kMostJson = 4 << 20;
 constexpr size_t kMostAuth = 1 << 20;
 constexpr size_t kMostPasswd = 1 << 20;
@@ -51,7 +53,10 @@ class Pull {
         architecture_(architecture_of(machine())),
         bounds_({work_}, order.most, order.timeout,
                 {"image " + order.reference, "--images-size", "--environment-timeout"}) {}
-  ~Pull() { remove_tree(work_); }
+  ~Pull() {
+    remove_tree(work_);
+    remove_tree(kept());
+  }
   Pull(const Pull&) = delete;
   Pull& operator=(const Pull&) = delete;
 
@@ -68,6 +73,8 @@ class Pull {
     const bool lacks_layout = order_.keeps_layout && !fs::exists(ready + "/" + kLayoutFolder);
     if (report.ok() && !lacks_layout) return parse_pulled_image(*report);
     tell_("pulling " + order_.reference);
+    others_ = ready_images(order_.folder + "/" + kReadyFolder);
+    RETURN_IF_ERROR(offer_layers(image.digest));
     RETURN_IF_ERROR(copy(image.digest));
     if (report.ok()) return add_layout(*report, ready);
     ASSIGN_OR_RETURN(image.config, read_config());
@@ -78,8 +85,10 @@ class Pull {
     const auto passwd = read_inside(root, "/etc/passwd", kMostPasswd);
     ASSIGN_OR_RETURN(image.user, find_user(image.config.user, passwd.ok() ? *passwd : ""));
     image.c_library = c_library_of(root);
+    if (!is_on_disk()) image.registry = reference_.registry();
+    share(image);
     image.size = environments::size_on_disk(root);
-    if (order_.keeps_layout) image.size += environments::size_on_disk(layout());
+    if (keeps_layout()) image.size += environments::size_on_disk(layout());
     RETURN_IF_ERROR(finish(image, ready));
     return image;
   }
@@ -97,6 +106,95 @@ class Pull {
   }
 
   std::string layout() const { return work_ + "/" + kLayoutFolder; }
+  std::string blobs() const { return layout() + "/blobs/sha256"; }
+  std::string kept() const { return work_ + ".kept"; }
+  std::string spare() const { return work_ + ".spare"; }
+
+  // What a registry gave is kept: a later image of it brings only its other layers.
+  bool keeps_layout() const { return order_.keeps_layout || !is_on_disk(); }
+
+  // Shows skopeo the layers that images of the same registry have here, so that it does not fetch
+  // them. Of that registry only: it gave them a place in this repository, where another's manifest
+  // may name what the tenant has never had. They lie where the programs can only read.
+  Result<void> offer_layers(const std::string& digest) {
+    if (is_on_disk()) return {};
+    const auto have = kept_blobs(others_, reference_.registry());
+    if (have.empty()) return {};
+    std::error_code error;
+    for (const std::string& layer : layers_to_come(digest)) {
+      const auto found = have.find(layer.substr(layer.find(':') + 1));
+      if (found == have.end()) continue;
+      if (!has_kept_) {
+        fs::create_directories(blobs(), error);
+        if (!error) fs::create_directory(kept(), error);
+        if (error) return Error{ErrorCode::kInternal, "create " + kept() + ": " + error.message()};
+        RETURN_IF_ERROR(give_away({"/layout", "/layout/blobs", "/layout/blobs/sha256"}));
+        has_kept_ = true;
+      }
+      // One that goes at this moment is fetched.
+      fs::create_hard_link(found->second, kept() + "/" + found->first, error);
+      if (error) continue;
+      fs::create_symlink(std::string(kKeptInside) + "/" + found->first,
+                         blobs() + "/" + found->first, error);
+    }
+    return {};
+  }
+
+  // Those that the image's manifest names. What cannot be read here is told by the copy.
+  std::vector<std::string> layers_to_come(const std::string& digest) {
+    const auto raw = [this](const std::string& wanted) {
+      std::vector<std::string> arguments = {"inspect", "--raw"};
+      for (std::string& flag : of_registry("--tls-verify", "--authfile")) {
+        arguments.push_back(std::move(flag));
+      }
+      arguments.push_back(source(wanted));
+      const auto end = run(skopeo(std::move(arguments)), &pull_failure);
+      if (!end.ok()) return std::string();
+      const size_t begin = std::min(end->output.find('{'), end->output.size());
+      return end->output.substr(begin, end->output.rfind('}') + 1 - begin);
+    };
+    const std::string manifest = raw(digest);
+    const std::string inner = manifest_for(manifest, architecture_);
+    return layers_of_manifest(inner.empty() ? manifest : raw(inner));
+  }
+
+  // Of what the image has in common with others, one remains on the disk: of its files with the
+  // image that has the most of its layers, and of its blobs with any.
+  void share(PulledImage& image) {
+    const ReadyImage* base = closest_image(others_, image.config.layers);
+    if (base != nullptr) {
+      image.shared =
+          share_files(work_ + "/" + kRootFolder, base->folder + "/" + kRootFolder, spare());
+    }
+    image.shared += share_blobs(base == nullptr ? "" : base->folder);
+    if (image.shared.count > 0) image.base = fs::path(base->folder).filename();
+  }
+
+  // What is shared with `base`. The programs have ended: nothing changes the layout any more.
+  Bytes share_blobs(const std::string& base) {
+    Bytes shared;
+    for (const std::string& folder : {layout(), layout() + "/blobs", blobs()}) {
+      if (!is_plain_folder(folder)) return shared;
+    }
+    auto have = kept_blobs(others_);
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator each(blobs(), error), end; !error && each != end;
+         each.increment(error)) {
+      names.push_back(each->path().filename());
+    }
+    for (const std::string& name : names) {
+      const std::string offered = kept() + "/" + name, place = blobs() + "/" + name;
+      const bool is_offered = has_kept_ && is_plain_file(offered);
+      if (!is_offered && !have.contains(name)) continue;
+      if (!replace_by_link(is_offered ? offered : have.at(name), place, spare())) continue;
+      const std::string in_base = base + "/" + kLayoutFolder + "/blobs/sha256/" + name;
+      if (!base.empty() && fs::equivalent(place, in_base, error) && !error) {
+        shared += environments::size_on_disk(place);
+      }
+    }
+    return shared;
+  }
 
   bool is_on_disk() const { return reference_.is_local() || order_.is_copy; }
 
@@ -110,6 +208,7 @@ class Pull {
   // Its root was unpacked by a worker that kept no layout.
   Result<PulledImage> add_layout(const std::string& report, const std::string& ready) {
     ASSIGN_OR_RETURN(PulledImage image, parse_pulled_image(report));
+    (void)share_blobs("");
     image.size += environments::size_on_disk(layout());
     sync();
     std::error_code error;
@@ -180,6 +279,7 @@ class Pull {
       bind.without_links = true;
       program.binds.push_back(bind);
     }
+    if (has_kept_) program.binds.push_back({kept(), kKeptInside});
     program.network = !is_on_disk();
     return program;
   }
@@ -280,9 +380,10 @@ class Pull {
                     std::string(kWorkInside) + "/" + kRootFolder};
     program.environment = environment();
     program.binds = {{work_, kWorkInside, true}, {order_.umoci, kUmociInside}};
+    if (has_kept_) program.binds.push_back({kept(), kKeptInside});
     const auto end = run(program, &unpack_failure);
     if (!end.ok()) return end.error();
-    if (!order_.keeps_layout) remove_tree(layout());
+    if (!keeps_layout()) remove_tree(layout());
     remove_tree(work_ + "/tmp");
     // An image without a layer has no tree.
     std::error_code error;
@@ -321,6 +422,8 @@ class Pull {
   const std::string work_;
   const std::string architecture_;
   environments::BuildBounds bounds_;
+  std::vector<ReadyImage> others_;
+  bool has_kept_ = false;  // layers of others, which the programs may read
 };
 
 }  // namespace

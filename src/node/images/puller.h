@@ -15,7 +15,8 @@ namespace lambent::images {
 inline constexpr char kReadyFolder[] = "ready";  // one folder for each image, by key_of()
 inline constexpr char kWorkFolder[] = "work";    // pulls under way
 inline constexpr char kReportFile[] = "report.json";
-inline constexpr char kLayoutFolder[] = "layout";  // in ready/KEY: its blobs, for other nodes
+inline constexpr char kLayoutFolder[] =
+    "layout";  // in ready/KEY: its blobs, for other nodes and images
 inline constexpr char kLayoutTag[] = "image";
 inline constexpr char kRootFolder[] = "root";  // in ready/KEY: what sandboxes have as "/"
 

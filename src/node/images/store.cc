@@ -11,6 +11,7 @@
 #include "core/domain/volume.h"
 #include "node/images/image_tree.h"
 #include "node/images/puller.h"
+#include "node/images/shared_content.h"
 
 namespace lambent::images {
 namespace {
@@ -26,32 +27,26 @@ bool is_of_this_host(const std::string& registry) {
   return host == "localhost" || host.starts_with("127.");
 }
 
-// Not a link to one, which may lead anywhere.
-bool is_itself(const std::string& place, fs::file_type type) {
-  std::error_code error;
-  return fs::symlink_status(place, error).type() == type;
-}
-
 // Blobs have their digests as names; what else there is, is small. Nothing: there is no layout, or
 // it has links: foreign programs wrote it, and other nodes would read what they lead to.
 SharedFolder read_layout(const std::string& folder, const std::string& name) {
   constexpr char kBlobs[] = "blobs/sha256/";
   SharedFolder layout{.name = name, .files = {}};
   for (const char* each : {"", "/blobs", "/blobs/sha256"}) {
-    if (!is_itself(folder + each, fs::file_type::directory)) return {};
+    if (!is_plain_folder(folder + each)) return {};
   }
   std::error_code error;
   for (fs::directory_iterator each(folder + "/" + kBlobs, error), end; !error && each != end;
        each.increment(error)) {
     const std::string digest = each->path().filename();
-    if (!is_itself(each->path(), fs::file_type::regular)) return {};
+    if (!is_plain_file(each->path())) return {};
     const Bytes size(each->file_size(error));
     if (error || !validate_sha256(digest).ok()) return {};
     layout.files.push_back({.file = {kBlobs + digest, size, digest}, .place = each->path()});
   }
   for (const char* file : {"index.json", "oci-layout"}) {
     const std::string place = folder + "/" + file;
-    if (error || !is_itself(place, fs::file_type::regular)) return {};
+    if (error || !is_plain_file(place)) return {};
     const auto text = read_file(place, kMostIndex);
     if (!text.ok()) return {};
     layout.files.push_back(
@@ -155,6 +150,10 @@ std::string ImageStore::ready(const std::string& key) const {
   return options_.folder + "/" + kReadyFolder + "/" + key;
 }
 
+Bytes ImageStore::counted(const PulledImage& image) const {
+  return images_.contains(image.base) ? image.size - image.shared : image.size;
+}
+
 Result<void> ImageStore::recover() {
   std::error_code error;
   for (const char* folder : {kReadyFolder, kWorkFolder}) {
@@ -175,11 +174,13 @@ Result<void> ImageStore::recover() {
       remove_tree(entry.path());
       continue;
     }
-    shelf_.add(key, image->size, loop_.clock().wall_now());
     SharedFolder layout =
         read_layout(entry.path().string() + "/" + kLayoutFolder, hex_of(image->digest));
     if (!layout.files.empty()) layouts_[key] = std::move(layout);
     images_[key] = std::move(*image);
+  }
+  for (const auto& [key, image] : images_) {
+    shelf_.add(key, counted(image), loop_.clock().wall_now());
   }
   return {};
 }
@@ -336,8 +337,8 @@ void ImageStore::ended(const std::string& name, Result<PulledImage> image) {
                                {"bytes", static_cast<int64_t>(image->size.count)},
                                {"seconds", seconds_taken}});
     const std::string key = key_of(image->digest);
-    shelf_.add(key, image->size, loop_.clock().wall_now());
     images_[key] = *image;
+    shelf_.add(key, counted(*image), loop_.clock().wall_now());
     if (const auto room = make_room(key); !room.ok()) image = room.error();
   } else {
     log_.warning(
@@ -377,8 +378,11 @@ Result<void> ImageStore::make_room(const std::string& newest) {
   if (shelf_.fits(Bytes())) return {};
   std::set<std::string> used = used_;
   used.insert(newest);
-  for (const std::string& key : shelf_.to_evict(used, Bytes(), loop_.clock().wall_now(), kGrace)) {
-    evict(key);
+  // What the last image that goes shared is counted for one that stays, so that more may have to.
+  while (!shelf_.fits(Bytes())) {
+    const auto evicted = shelf_.to_evict(used, Bytes(), loop_.clock().wall_now(), kGrace);
+    for (const std::string& key : evicted) evict(key);
+    if (evicted.empty()) break;
   }
   if (shelf_.fits(Bytes())) return {};
   const Bytes all = shelf_.size();
@@ -394,6 +398,9 @@ void ImageStore::evict(const std::string& key) {
   log_.info("image_removed", {{"digest", images_.at(key).digest}});
   images_.erase(key);
   layouts_.erase(key);
+  for (const auto& [other, image] : images_) {
+    if (image.base == key) shelf_.resize(other, counted(image));
+  }
   // Out of the way at once, because the same one may be wanted again.
   const std::string aside =
       options_.folder + "/" + kWorkFolder + "/removed-" + std::to_string(++count_);

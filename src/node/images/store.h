@@ -140,6 +140,8 @@ class ImageStore {
   };
 
   std::string ready(const std::string& key) const;
+  // What it takes of the disk beside the image with which it shares files.
+  Bytes counted(const PulledImage& image) const;
   void bring(const ImageReference& reference, const std::string& local_path,
              const ImageAccess& access, Done done);
   void pull(const ImageReference& reference, const std::string& local_path, bool is_copy,

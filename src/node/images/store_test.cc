@@ -234,6 +234,35 @@ TEST_F(KeptLayoutTest, StaysForAWhileAfterAnotherNodeHasReadIt) {
   }
 }
 
+// Of 5 MiB that may be kept.
+TEST_F(KeptLayoutTest, WhatAnImageSharesWithAnotherIsCountedOnce) {
+  const auto bring = [&](ImageStore& store, char letter, Bytes size, Bytes shared) {
+    PulledImage newer = image();
+    newer.digest = "sha256:" + std::string(64, letter);
+    newer.size = size;
+    newer.base = shared.count > 0 ? key_of(image().digest) : "";
+    newer.shared = shared;
+    std::ofstream(folder_ / "answer") << "done " << to_json(newer) << "\n";
+    std::ofstream(folder_ / "pull") << "#!/bin/sh\nexec cat " << folder_.path() << "/answer\n";
+    fs::permissions(folder_ / "pull", fs::perms::owner_all);
+    std::optional<Result<PulledImage>> pulled;
+    store.ensure(*parse_image_reference(std::string("oci:/srv/") + letter),
+                 std::string("/srv/") + letter, {}, [&](const auto& one) { pulled = one; });
+    for (int turn = 0; turn < 2000 && !pulled; ++turn) loop_.run_once(milliseconds(1));
+    return pulled.value_or(Error{ErrorCode::kInternal, "no answer"});
+  };
+  ImageStore store(loop_, log_, offload(), options());
+  ASSERT_TRUE(store.recover().ok());  // 3 MiB
+  ASSERT_TRUE(bring(store, 'b', Bytes::mib(4), Bytes::mib(3)).ok());
+  EXPECT_NE(store.find(image().digest), nullptr) << "both take 4 MiB";
+  store.use(key_of("sha256:" + std::string(64, 'b')));
+  clock_.advance(ImageStore::kGrace);
+  // The first one goes, and what it shared is the second one's: 4 MiB and 1 MiB.
+  ASSERT_TRUE(bring(store, 'c', Bytes::mib(1) + Bytes::kib(1), Bytes()).ok() == false);
+  EXPECT_EQ(store.find(image().digest), nullptr);
+  EXPECT_TRUE(bring(store, 'd', Bytes::mib(1), Bytes()).ok());
+}
+
 // A store whose pulls end as `answer` says, and which writes down each.
 class PullAnswersTest : public KeptLayoutTest {
  protected:
