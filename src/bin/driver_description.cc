@@ -1,5 +1,7 @@
 #include "bin/driver_description.h"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <optional>
 
@@ -37,6 +39,20 @@ std::optional<monitor::DriverFacts> facts_of(const cuda::Driver& driver, int ord
 }
 
 }  // namespace
+
+int print_cuda_version() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::fprintf(stderr, "lambent-device: no CUDA driver: %s\n", dlerror());
+    return exit_code_of(ErrorCode::kUnavailable);
+  }
+  const auto get_version =
+      reinterpret_cast<CUresult (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
+  int version = 0;  // 12040
+  if (get_version == nullptr || get_version(&version) != CUDA_SUCCESS) return 1;
+  std::printf("%d.%d\n", version / 1000, version % 1000 / 10);
+  return 0;
+}
 
 int describe_driver() {
   const auto driver = cuda::Driver::load();

@@ -6,5 +6,8 @@ namespace lambent {
 
 // Prints a line for each device; the exit status.
 int describe_driver();
+// Prints the version of CUDA that the driver was made for, such as 12.4, which it says without a
+// device as well; the exit status.
+int print_cuda_version();
 
 }  // namespace lambent

@@ -140,9 +140,14 @@ int main(int count, char** words) {
   CLI::Option* describe =
       app.add_flag("--describe-driver", describes,
                    "Print what CUDA's driver, among the libraries, says of its devices, and end");
+  bool tells_version = false;
+  CLI::Option* tell_version =
+      app.add_flag("--cuda-version", tells_version,
+                   "Print the version of CUDA that the driver was made for, and end");
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
       ->check(CLI::NonNegativeNumber)
-      ->excludes(describe);
+      ->excludes(describe)
+      ->excludes(tell_version);
   app.add_option("--period-ms", period_ms, "Time between two readings")
       ->capture_default_str()
       ->check(CLI::Range(10, 60'000));
@@ -155,6 +160,7 @@ int main(int count, char** words) {
                "Leases take host memory when they are written, and for the account of the writer");
   CLI11_PARSE(app, count, words);
   if (describes) return describe_driver();
+  if (tells_version) return print_cuda_version();
   if (socket < 0) return std::fprintf(stderr, "lambent-device: --socket-fd is required\n"), 3;
   leave_signals_to_worker();
 

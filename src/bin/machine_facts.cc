@@ -3,8 +3,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -83,6 +85,32 @@ Result<Bytes> free_for(const std::string& folder) {
   return Bytes(uint64_t{disk.f_bavail} * disk.f_frsize);
 }
 
+// Behind comments PTX states its version: ".version 7.0".
+std::optional<CudaVersion> version_stated_in(const fs::path& ptx) {
+  std::ifstream file(ptx);
+  constexpr std::string_view kDirective = ".version ";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kDirective)) return cuda_version_of(line.substr(kDirective.size()));
+  }
+  return std::nullopt;
+}
+
+// Of several images the one that asks for least: an older driver takes that.
+std::map<std::string, CudaVersion> find_kernel_ptx() {
+  std::map<std::string, CudaVersion> found;
+  std::error_code ignored;
+  for (const auto& bundle : fs::directory_iterator(find_shared("kernels"), ignored)) {
+    for (const auto& image : fs::directory_iterator(bundle.path(), ignored)) {
+      if (image.path().extension() != ".ptx") continue;
+      const auto version = version_stated_in(image.path());
+      if (!version) continue;
+      const auto [known, is_new] = found.try_emplace(bundle.path().filename(), *version);
+      if (!is_new) known->second = std::min(known->second, *version);
+    }
+  }
+  return found;
+}
+
 void find_worker(cli::Transport& transport, cli::MachineFacts& facts) {
   const auto answer = transport.send({.method = "GET", .target = "/v1/version"}, kPatience);
   if (!answer.ok()) return;
@@ -111,6 +139,7 @@ cli::MachineFacts find_machine_facts(const std::string& state_folder,
     if (!facts.compiler) facts.compiler = version_of(compiler);
   }
   facts.nvcc = version_of_nvcc();
+  facts.kernel_ptx = find_kernel_ptx();
   facts.endpoint = endpoint;
   find_worker(transport, facts);
   return facts;

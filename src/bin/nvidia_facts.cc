@@ -49,9 +49,13 @@ std::string message_in(const std::string& text) {
 }
 
 // In a process of its own, for the driver may hang or crash.
+Result<bundle::ChildOutcome> ask(const std::string& describer, const std::string& folder,
+                                 const std::string& question) {
+  return bundle::run_child({"env", "LD_LIBRARY_PATH=" + folder, describer, question}, kPatience);
+}
+
 Result<unsigned> ask_driver(const std::string& describer, const std::string& folder) {
-  const auto outcome = bundle::run_child(
-      {"env", "LD_LIBRARY_PATH=" + folder, describer, "--describe-driver"}, kPatience);
+  const auto outcome = ask(describer, folder, "--describe-driver");
   if (!outcome.ok()) return outcome.error();
   if (outcome->timed_out) {
     return Error{ErrorCode::kDeadlineExceeded, "the driver did not answer within 10 s"};
@@ -61,6 +65,12 @@ Result<unsigned> ask_driver(const std::string& describer, const std::string& fol
   }
   const std::string& lines = outcome->standard_output;
   return static_cast<unsigned>(std::count(lines.begin(), lines.end(), '\n'));
+}
+
+std::optional<CudaVersion> ask_version(const std::string& describer, const std::string& folder) {
+  const auto outcome = ask(describer, folder, "--cuda-version");
+  if (!outcome.ok() || outcome->exit_code != 0) return std::nullopt;
+  return cuda_version_of(outcome->standard_output);
 }
 
 }  // namespace
@@ -89,7 +99,9 @@ NvidiaFacts find_nvidia_facts(const NvidiaPlaces& places) {
   if (folder.empty() || !is_there(folder + "/" + kLibrary)) return facts;
   facts.library = folder + "/" + kLibrary;
   facts.has_nvml = is_there(folder + "/libnvidia-ml.so.1");
-  if (!places.describer.empty()) facts.devices = ask_driver(places.describer, folder);
+  if (places.describer.empty()) return facts;
+  facts.devices = ask_driver(places.describer, folder);
+  facts.cuda = ask_version(places.describer, folder);
   return facts;
 }
 

@@ -41,7 +41,10 @@ class NvidiaMachine : public testing::Test {
   }
   // A stand-in for lambent-device, which asks the driver.
   std::string describer(const std::string& does) const {
-    write("describer", "#!/bin/sh\n[ \"$1\" = --describe-driver ] || exit 99\n" + does + "\n",
+    write("describer",
+          "#!/bin/sh\n[ \"$1\" = --cuda-version ] && echo 12.4 && exit\n"
+          "[ \"$1\" = --describe-driver ] || exit 99\n" +
+              does + "\n",
           0755);
     return root + "/describer";
   }
@@ -63,6 +66,7 @@ TEST_F(NvidiaMachine, HasTheGpusThatTheDriverTellsOf) {
   EXPECT_TRUE(facts.has_nvml);
   ASSERT_TRUE(facts.devices.ok());
   EXPECT_EQ(*facts.devices, 2u);
+  EXPECT_EQ(facts.cuda, (CudaVersion{12, 4}));
   EXPECT_EQ(judge(facts).state, NvidiaState::kUsable);
 }
 
@@ -78,6 +82,7 @@ TEST_F(NvidiaMachine, SaysWhatTheDriverSaysThatDoesNotStart) {
   const NvidiaFacts facts = find("echo 'lambent-device: INTERNAL: cuInit: 803' >&2; exit 13");
   ASSERT_FALSE(facts.devices.ok());
   EXPECT_EQ(facts.devices.error().message, "cuInit: 803");
+  EXPECT_EQ(facts.cuda, (CudaVersion{12, 4})) << "which it says without a device";
   EXPECT_EQ(judge(facts).state, NvidiaState::kBroken);
 }
 

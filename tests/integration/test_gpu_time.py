@@ -1,6 +1,7 @@
 """What a tenant used of its GPU time in an hour counts on after an upgrade, a stop and kill -9."""
 import contextlib
 import json
+import re
 import sqlite3
 import subprocess
 import unittest
@@ -37,6 +38,11 @@ class GpuTimeTest(ReplacedTest):
         self.assertEqual(caught.exception.status, 429)
         self.assertIn(b"gpu_time_per_hour", caught.exception.body)
 
+    def counted(self):
+        """By the counter of the metrics, since the worker's process began."""
+        found = re.search(r'^lambent_tenant_gpu_run_seconds_total\{tenant="1"\} (\S+)$', self.worker.metrics(), re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
     def saved(self):
         with contextlib.closing(sqlite3.connect(self.worker.folder / "state/catalog.db")) as state:
             return state.execute("SELECT used FROM tenant_gpu_times").fetchall()
@@ -44,6 +50,7 @@ class GpuTimeTest(ReplacedTest):
     def test_it_counts_on_after_upgrades_and_a_stop(self):
         worker = self.begin()
         used = self.used()
+        self.assertAlmostEqual(self.counted(), used, delta=0.1)
         for _ in range(2):
             self.replace()
             self.assertEqual(self.used(), used)

@@ -32,6 +32,22 @@ TEST(NvidiaGpus, AreUsableWhereAllIsThere) {
   EXPECT_THAT(judge(server()).remedy, IsEmpty());
 }
 
+TEST(NvidiaGpus, TakePtxByTheCudaOfTheirDriver) {
+  EXPECT_EQ(ptx_of({12, 2}), (CudaVersion{8, 2}));
+  EXPECT_EQ(ptx_of({12, 6}), (CudaVersion{8, 5})) << "12.6 brought no PTX of its own";
+  EXPECT_EQ(ptx_of({13, 0}), (CudaVersion{9, 0}));
+  EXPECT_EQ(ptx_of({99, 0}), ptx_of({13, 1})) << "of a later one what is known is the least";
+  EXPECT_EQ(ptx_of({9, 0}), CudaVersion{});
+}
+
+TEST(NvidiaGpus, VersionsAreRead) {
+  EXPECT_EQ(cuda_version_of("12.4\n"), (CudaVersion{12, 4}));
+  EXPECT_EQ(cuda_version_of("13.0, V13.0.88"), (CudaVersion{13, 0}));
+  for (const char* text : {"", "12", "12.", "x.1", ".4", "V12.4"}) {
+    EXPECT_EQ(cuda_version_of(text), std::nullopt) << text;
+  }
+}
+
 TEST(NvidiaGpus, AreAbsentWhereNothingTellsOfOne) {
   EXPECT_THAT(judge({}), is(NvidiaState::kAbsent, "there is no libcuda.so.1", ""));
 }

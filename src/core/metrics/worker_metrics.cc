@@ -12,6 +12,7 @@
 namespace lambent::metrics {
 namespace {
 
+constexpr DeviceId kProcessors{0};  // the place of an invocation that has no GPU
 constexpr size_t kOutcomes = 3;
 constexpr size_t kStarts = 3;
 
@@ -166,6 +167,9 @@ struct WorkerMetrics::State {
       "avoided (never copied), lost.");
   Family<Counter>& object_keep_bytes = registry.family<Counter>(
       "lambent_object_keep_bytes_total", "The bytes of these objects, by the same.");
+  Family<Counter>& tenant_gpu_runs = registry.family<Counter>(
+      "lambent_tenant_gpu_run_seconds_total",
+      "Run time of a tenant's invocations that had a place on a GPU.");
   Family<Counter>& slo_requests = registry.family<Counter>(
       "lambent_slo_requests_total",
       "Requests of functions with an SLO: in time, or late (failed ones too).");
@@ -227,6 +231,7 @@ struct WorkerMetrics::State {
     Gauge* virtual_time = nullptr;
     std::array<Counter*, 2> slo{};  // late, in time
     Counter* network_refusals = nullptr;
+    Counter* gpu_runs = nullptr;  // of its tenant
     std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
     std::array<Counter*, 2> retries{};         // put off, failed
     // By condition and outcome; six at most.
@@ -366,6 +371,13 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
   if (result.retry_after > Duration(0)) return;
   series.duration->observe(to_seconds(result.phases.total()));
   series.queue->observe(to_seconds(result.phases.queue));
+  if (result.device && *result.device != kProcessors) {
+    if (series.gpu_runs == nullptr) {
+      series.gpu_runs =
+          &state_->tenant_gpu_runs.add({{"tenant", std::to_string(function.tenant.value)}});
+    }
+    series.gpu_runs->increment(to_seconds(result.phases.run));
+  }
   if (result.start == StartClass::kGpuCold) {
     state_->memory_wait_seconds.observe(to_seconds(result.phases.memory));
   }

@@ -88,6 +88,24 @@ TEST(Metrics, ATenantsTextIsThatOfItsFunctions) {
   EXPECT_EQ(metrics.text_of(TenantId(8)), "");
 }
 
+TEST(Metrics, RunTimeOnGpusIsCountedByTenantAndOutlivesFunctions) {
+  WorkerMetrics metrics("1.2.3");
+  InvocationResult result = result_of(Outcome::kSucceeded, StartClass::kWarm, seconds(10));
+  result.phases.run = milliseconds(1500);
+  metrics.completed(kResize, result);  // no place: as a workflow has none
+  result.device = DeviceId(0);         // the processors
+  metrics.completed(kResize, result);
+  EXPECT_FALSE(has(metrics.text(), "lambent_tenant_gpu_run_seconds_total{"));
+  result.device = DeviceId(1);
+  metrics.completed(kResize, result);
+  metrics.completed({TenantId(7), "other"}, result);
+  metrics.completed({TenantId(8), "resize"}, result);
+  metrics.forget(kResize);
+  const std::string text = metrics.text_of(TenantId(7));
+  EXPECT_TRUE(has(text, "lambent_tenant_gpu_run_seconds_total{tenant=\"7\"} 3\n")) << text;
+  EXPECT_FALSE(has(text, "\"8\"")) << text;
+}
+
 TEST(Metrics, SchedulesHaveTheirSeriesAsLongAsTheyAreThere) {
   WorkerMetrics metrics("1.2.3");
   const WorkerMetrics::ScheduleGauges disabled{.function = kResize, .schedule = "nightly"};

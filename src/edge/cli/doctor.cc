@@ -104,6 +104,39 @@ void find_program(const std::optional<std::string>& version, const std::string& 
   }
 }
 
+// PTX is what a GPU runs that has no machine code in a program; the driver compiles it, and takes
+// none that is newer than itself.
+void find_ptx(const MachineFacts& facts, std::vector<Finding>& found) {
+  if (!facts.nvidia.cuda) return;
+  const CudaVersion known = ptx_of(*facts.nvidia.cuda);
+  const std::string takes = "the driver takes PTX up to " + to_string(known) + " (CUDA " +
+                            to_string(*facts.nvidia.cuda) + ")";
+  CudaVersion wanted;
+  std::string newer;
+  for (const auto& [name, version] : facts.kernel_ptx) {
+    wanted = std::max(wanted, version);
+    if (version > known) newer += (newer.empty() ? "" : ", ") + name;
+  }
+  if (facts.kernel_ptx.empty()) {
+    found.push_back({Health::kGood, "PTX", takes, ""});
+  } else if (newer.empty()) {
+    found.push_back(
+        {Health::kGood, "PTX", takes + "; Lambent's own kernels need " + to_string(wanted), ""});
+  } else {
+    found.push_back({Health::kWeaker, "PTX",
+                     takes + "; these kernels of Lambent need more: " + newer,
+                     "a newer driver; GPUs for which they have machine code run them anyway"});
+  }
+  const auto nvcc = facts.nvcc ? cuda_version_of(*facts.nvcc) : std::nullopt;
+  if (nvcc && ptx_of(*nvcc) > known) {
+    found.push_back({Health::kWeaker, "PTX of nvcc",
+                     "nvcc " + to_string(*nvcc) + " states " + to_string(ptx_of(*nvcc)) +
+                         ", which this driver refuses",
+                     "have nvcc make machine code for the GPU, as with -arch=native, or install a "
+                     "newer driver"});
+  }
+}
+
 void find_worker(const MachineFacts& facts, std::vector<Finding>& found) {
   if (facts.worker) {
     found.push_back({Health::kGood, "worker", *facts.worker + " answers at " + facts.endpoint, ""});
@@ -146,6 +179,7 @@ std::vector<Finding> findings_of(const MachineFacts& facts) {
     find_program(facts.nvcc, "nvcc", "is not there: kernels are compiled for the emulator only",
                  "install NVIDIA's CUDA toolkit", found);
   }
+  find_ptx(facts, found);
   find_worker(facts, found);
   return found;
 }

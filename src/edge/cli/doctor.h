@@ -3,6 +3,7 @@
 // function.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct MachineFacts {
   std::optional<std::string> uv;
   std::optional<std::string> compiler;  // clang++ or g++
   std::optional<std::string> nvcc;
+  // PTX of the kernels that come with Lambent: the version that each bundle states.
+  std::map<std::string, CudaVersion> kernel_ptx;
 
   std::string endpoint;                  // where a worker was looked for
   std::optional<std::string> worker;     // its version

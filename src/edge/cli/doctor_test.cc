@@ -99,6 +99,24 @@ TEST_F(Doctor, TellsOfTheGpusThatAWorkerTakesByItself) {
   EXPECT_EQ(show(facts), 0);
 }
 
+TEST_F(Doctor, TellsWhichPtxTheDriverTakes) {
+  MachineFacts facts = laptop();
+  EXPECT_THAT(findings_of(facts), Not(Contains(Field(&Finding::subject, "PTX"))));
+  facts.nvidia.cuda = CudaVersion{12, 2};
+  facts.kernel_ptx = {{"blas", {7, 0}}, {"loops", {7, 0}}};
+  EXPECT_THAT(findings_of(facts), Contains(is(Health::kGood, "PTX",
+                                              "up to 8.2 (CUDA 12.2); Lambent's own kernels "
+                                              "need 7.0")));
+  facts.kernel_ptx["loops"] = {8, 3};
+  facts.nvcc = "13.0";
+  EXPECT_THAT(findings_of(facts),
+              AllOf(Contains(is(Health::kWeaker, "PTX", "need more: loops", "newer driver")),
+                    Contains(is(Health::kWeaker, "PTX of nvcc", "nvcc 13.0 states 9.0", "-arch"))));
+  EXPECT_EQ(show(facts), 0) << "a worker runs nevertheless";
+  facts.nvidia.cuda = CudaVersion{13, 0};
+  EXPECT_THAT(findings_of(facts), Not(Contains(Field(&Finding::health, Health::kWeaker))));
+}
+
 TEST_F(Doctor, TellsWhatIsWrongWithAGpu) {
   MachineFacts facts = laptop();
   facts.nvidia.module_version = "580.95";
