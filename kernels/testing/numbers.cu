@@ -94,7 +94,7 @@ __global__ void brains_of_wide_integers(float* out) {
   out[n++] = __ull2bfloat16_rz(~0ull);
   out[n++] = __ll2bfloat16_ru((1ll << 60) + 1);
   out[n++] = __ll2bfloat16_rd(-(1ll << 60) - 1);
-  out[n++] = __ll2bfloat16_rn(-__LONG_LONG_MAX__ - 1);
+  out[n++] = __ll2bfloat16_rn(-9223372036854775807ll - 1);
 }
 
 __global__ void integers(long long* out) {
