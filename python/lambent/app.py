@@ -354,7 +354,7 @@ class App:
 
     def function(self, **settings: Any) -> Callable[[Callable[P, R]], Function[P, R]]:
         """Makes a function one of the app. Settings are those of lambent.toml: memory="1G", gpu="2G" (its memory), timeout=60 (s),
-        slo=0.2 (s), weight=1, max_concurrency=100, schedule="30 2 * * *", requirements=["numpy"], python="3.11", preload=[...], environment={"A": "1"},
+        weight=1, max_concurrency=100, schedule="30 2 * * *", requirements=["numpy"], python="3.11", preload=[...], environment={"A": "1"},
         secrets={"TOKEN": "name-of-a-secret"}."""
         checked = _code.Settings.of(settings)
 

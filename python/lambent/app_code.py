@@ -42,7 +42,6 @@ SETTINGS = {
     "concurrency": "calls in one sandbox at once: of a function in threads, of coroutines in one loop",
     "min_instances": "sandboxes that are ready before any call",
     "keep_alive": "seconds that others rest before they end",
-    "slo": "seconds within which a call is to be answered, which is counted",
     "async_retries": "how often an asynchronous call that failed is tried again: 0, 1 or 2",
     "async_max_age": "seconds after which an asynchronous call is not tried any more: 60 to 21600",
     "on_success": "the function that is told when an asynchronous call succeeded",
@@ -105,7 +104,6 @@ class Settings:
     concurrency: int = 1
     min_instances: int = 0
     keep_alive: float = -1.0  # as the worker says
-    slo: float = 0.0  # none
     async_retries: int = -1  # as the worker says
     async_max_age: float = 0.0  # not stated
     on_success: str = ""
@@ -148,7 +146,7 @@ class Settings:
                         gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
-                        slo=float(given.get("slo", 0)), async_retries=int(given.get("async_retries", -1)), async_max_age=float(given.get("async_max_age", 0)),
+                        async_retries=int(given.get("async_retries", -1)), async_max_age=float(given.get("async_max_age", 0)),
                         on_success=_name(given.get("on_success", "")), on_failure=_name(given.get("on_failure", "")),
                         schedules=_schedules(schedules), network=network if isinstance(network, str) else ",".join(network),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
@@ -267,9 +265,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,
             "lambent:async-retries": str(settings.async_retries), "lambent:async-max-age": "%g" % settings.async_max_age,
             "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
-            "lambent:http-concurrency": str(settings.concurrency),
-            # A worker of before does not know it.
-            **({"lambent:slo-ms": "%g" % (settings.slo * 1000)} if settings.slo else {})}
+            "lambent:http-concurrency": str(settings.concurrency)}
 
 
 def _send(client: Any, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:

@@ -14,7 +14,7 @@ from .workflow import Condition, Ref, Workflow, WorkflowError, item
 
 _building = threading.local()  # the graph that this thread makes
 # What a workflow has no use for: it holds neither a sandbox nor a GPU.
-SETTINGS = ("timeout", "weight", "max_concurrency", "async_retries", "async_max_age", "on_success", "on_failure", "schedule", "schedules", "slo")
+SETTINGS = ("timeout", "weight", "max_concurrency", "async_retries", "async_max_age", "on_success", "on_failure", "schedule", "schedules")
 
 
 def being_built() -> Workflow | None:

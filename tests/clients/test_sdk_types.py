@@ -31,7 +31,7 @@ PROGRAM = """
         yield from range(n)
 
 
-    @app.function(slo=0.5)
+    @app.function(min_instances=1)
     def total(prices: list[float]) -> float:
         return sum(prices)
 
