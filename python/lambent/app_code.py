@@ -8,6 +8,7 @@ import fnmatch
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import stat
@@ -269,7 +270,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
             "lambent:http-concurrency": str(settings.concurrency),
             # A worker of before does not know it.
-            **({"lambent:slo-ms": "%g" % (settings.slo * 1000)} if settings.slo else {})}
+            **({"lambent:slo-ms": "%d" % math.ceil(round(settings.slo * 1000, 6))} if settings.slo else {})}
 
 
 def _send(client: Any, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:

@@ -194,7 +194,10 @@ class CompositionsTest(unittest.TestCase):
         reply = self.worker.request("POST", "/2015-03-31/functions/shop-slow/invocations", b"[2]")
         self.assertEqual(reply.headers["x-lambent-slo"], "late")
         self.assertNotIn("x-lambent-slo", self.worker.request("POST", "/2015-03-31/functions/shop-price/invocations", b"[2]").headers)
-        self.assertRegex(self.lambent("describe", "shop-slow"), r"(?s)slo ms +1\b.*within its SLO +0 of 2")
+        described = self.lambent("describe", "shop-slow")
+        self.assertRegex(described, r"slo_ms +1\n")
+        self.assertRegex(described, r"within its SLO +0 of 2\b")
+        self.assertNotIn("slo_ms", self.lambent("describe", "shop-price"))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,17 @@ FunctionSpec good_spec() {
 
 TEST(FunctionSpec, AGoodOneIsAccepted) { EXPECT_TRUE(validate(good_spec()).ok()); }
 
+TEST(FunctionSpec, AnSloIsForAllKindsButPipelines) {
+  FunctionSpec spec = good_spec();
+  spec.slo_ms = 200;
+  EXPECT_TRUE(validate(spec).ok());
+  spec.kind = FunctionKind::kPipeline;
+  EXPECT_NE(validate(spec).error().message.find("its class or [slo] has it"), std::string::npos);
+  spec = good_spec();
+  spec.slo_ms = 86'400'001;
+  EXPECT_NE(validate(spec).error().message.find("slo_ms"), std::string::npos);
+}
+
 TEST(FunctionSpec, OneThatTakesSeveralGpusIsToldWhatItCannotHaveBeside) {
   const auto message_after = [](auto change) {
     FunctionSpec spec = good_spec();

@@ -196,6 +196,16 @@ Error no_sandboxes(const FunctionSpec& spec, const std::string& setting) {
                             " has none; give it to the functions that it calls"));
 }
 
+Result<void> validate_slo(const FunctionSpec& spec) {
+  if (spec.slo_ms > limits::kMostSloMilliseconds) {
+    return invalid("slo_ms must be at most 86400000, or 0 (no SLO)");
+  }
+  if (spec.slo_ms > 0 && spec.kind == FunctionKind::kPipeline) {
+    return invalid("the SLO of a pipeline is in its description: its class or [slo] has it");
+  }
+  return {};
+}
+
 Result<void> validate_instances(const FunctionSpec& spec) {
   const double rest = spec.keep_alive_s;
   if (rest != -1 && !(rest >= 0 && rest <= limits::kMostKeepAliveSeconds)) {
@@ -437,6 +447,7 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("max_queue_time_s must be 0 (no bound) to 86400, or -1 (as the worker says)");
   }
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  RETURN_IF_ERROR(validate_slo(spec));
   RETURN_IF_ERROR(validate_instances(spec));
   if (!spec.warm_up.empty()) RETURN_IF_ERROR(validate_warm_up(spec));
   RETURN_IF_ERROR(validate(spec.schedules));
@@ -473,6 +484,7 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.max_queue_time_s = before.max_queue_time_s;
   made_from.min_instances = before.min_instances;
   made_from.keep_alive_s = before.keep_alive_s;
+  made_from.slo_ms = before.slo_ms;
   made_from.warm_up = before.warm_up;
   made_from.schedules = before.schedules;
   made_from.asynchronous = before.asynchronous;

@@ -172,6 +172,9 @@ struct FunctionSpec {
   double max_queue_time_s = -1;
   // How many sandboxes are started before any call, and stay (docs/guides/warm.md).
   unsigned min_instances = 0;
+  // Within how many milliseconds of its submission an invocation is to be answered, which is
+  // counted (docs/guides/warm.md); 0: it has no SLO. That of a pipeline is in its description.
+  unsigned slo_ms = 0;
   // How long a sandbox beyond these may rest; 0: it ends once nothing waits for it; -1: as the
   // worker says.
   double keep_alive_s = -1;

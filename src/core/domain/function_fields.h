@@ -51,6 +51,7 @@ constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
 constexpr FieldRange kAsyncRetriesRange{-1, limits::kMostAsyncRetries};
 constexpr FieldRange kAsyncAgeRange{0, limits::kMostEventAgeSeconds};
 constexpr FieldRange kKeepAliveRange{-1, limits::kMostKeepAliveSeconds};
+constexpr FieldRange kSloRange{0, limits::kMostSloMilliseconds};
 // Text in the manifest for some kinds, a table for others.
 constexpr std::string_view kWarmUpKey = "warm_up";
 // A table in the manifest.
@@ -212,6 +213,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "min_instances", "min_instances", "min-instances", kNone, "min_instances",
          kInstancesRange},
         specs.min_instances...);
+  visit({kSetting, "slo_ms", "slo_ms", "slo-ms", kNone, "slo_ms", kSloRange}, specs.slo_ms...);
   visit({kSetting, "keep_alive_s", "keep_alive_s", "keep-alive", kNone, "keep_alive_seconds",
          kKeepAliveRange},
         specs.keep_alive_s...);

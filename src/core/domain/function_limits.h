@@ -28,6 +28,7 @@ constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
 constexpr unsigned kMostInstances = 1'000;
 constexpr double kMostKeepAliveSeconds = 86'400;
 constexpr double kMostQueueTimeSeconds = 86'400;
+constexpr unsigned kMostSloMilliseconds = 86'400'000;
 
 // Of a sandbox, unless the function or the operator says otherwise.
 constexpr Bytes kSandboxScratch = Bytes::mib(512);

@@ -40,7 +40,8 @@ bool is_one_of(const std::string& key, std::span<const char* const> names) {
 bool is_of_another_kind(const std::string& key, const Json& function) {
   if (key.starts_with("http_")) return cell(function, "kind") != "http";
   if (key.starts_with("async_") && cell(function, "kind") == "http") return true;
-  if (key == "async_max_age_seconds" && number(function, key.c_str()) == 0) return true;
+  const bool may_be_none = key == "async_max_age_seconds" || key == "slo_ms";
+  if (may_be_none && number(function, key.c_str()) == 0) return true;
   constexpr const char* kOfSandboxes[] = {"runtime",       "memory_bytes",
                                           "scratch_bytes", "shared_memory_bytes",
                                           "min_instances", "keep_alive_seconds"};

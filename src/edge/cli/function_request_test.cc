@@ -27,7 +27,7 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
       R"("lambent:gpu-speedup":"2.5","lambent:http-port":"40",)"
       R"("lambent:http-readiness":"http_readiness","lambent:http-concurrency":"40","lambent:url-auth":"none","lambent:url-invoke-mode":"response_stream","lambent:url-cors":"url_cors","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5",)"
-      R"("lambent:min-instances":"40","lambent:keep-alive":"2.5","lambent:warm-up":"warm_up",)"
+      R"("lambent:min-instances":"40","lambent:slo-ms":"40","lambent:keep-alive":"2.5","lambent:warm-up":"warm_up",)"
       R"x("lambent:schedules":"[{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\",\"payload\":\"{\\\"full\\\":true}\",\"catch_up\":true,\"enabled\":false}]",)x"
       R"("lambent:async-retries":"2","lambent:async-max-age":"2.5",)"
       R"("lambent:async-on-success":"async_on_success","lambent:async-on-failure":"async_on_failure"}})");
@@ -46,7 +46,7 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"
       R"("lambent:gpu-speedup":"0","lambent:http-port":"8080","lambent:http-readiness":"",)"
       R"("lambent:http-concurrency":"1","lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1",)"
-      R"("lambent:min-instances":"0","lambent:keep-alive":"-1","lambent:warm-up":"","lambent:schedules":"",)"
+      R"("lambent:min-instances":"0","lambent:slo-ms":"0","lambent:keep-alive":"-1","lambent:warm-up":"","lambent:schedules":"",)"
       R"("lambent:async-retries":"-1","lambent:async-max-age":"0",)"
       R"("lambent:async-on-success":"","lambent:async-on-failure":""}})");
 }

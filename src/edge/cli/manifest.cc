@@ -64,7 +64,7 @@ constexpr std::pair<std::string_view, const char*> kKeysOfOtherTables[] = {
     {"requirements", "[python]"},  {"pyproject", "[python]"}, {"lock", "[python]"},
     {"preload", "[python]"},       {"cron", "[[schedules]]"}, {"rate", "[[schedules]]"},
     {"timezone", "[[schedules]]"}, {"volume", "[[mounts]]"},  {"volumes", "[[mounts]]"},
-    {"at", "[[mounts]]"},          {"wait_ms", "[batch]"},    {"slo_ms", "[batch]"}};
+    {"at", "[[mounts]]"},          {"wait_ms", "[batch]"}};
 
 // Variables that the worker sets in every sandbox, whatever the function says of them.
 bool is_of_the_worker(std::string_view variable) {
@@ -253,7 +253,7 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) +
                        ": a function of kind '" + std::string(name_of(kind)) + "' has no " +
-                       std::string(key)};
+                       std::string(key) + (key == "slo" ? "; its SLO is slo_ms = 200" : "")};
     }
   }
   return {};

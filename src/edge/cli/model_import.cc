@@ -21,6 +21,7 @@ void take_settings(const FunctionSpec& from, FunctionSpec& spec) {
   spec.max_queue_time_s = from.max_queue_time_s;
   spec.min_instances = from.min_instances;
   spec.keep_alive_s = from.keep_alive_s;
+  spec.slo_ms = from.slo_ms;
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "http-readiness, http-concurrency, url-auth, url-invoke-mode, url-cors, weight, "
             "max-concurrency, "
             "max-queue-time, "
-            "min-instances, keep-alive, "
+            "min-instances, slo-ms, keep-alive, "
             "warm-up, schedules, async-retries, async-max-age, async-on-success, async-on-failure, "
             "openai-models and layers");
   spec.tags = {{"lambent:", "1"}};

@@ -26,7 +26,7 @@ TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
       R"("network":["api.example.org:443","10.1.2.3:5432"],"next_instance_start_seconds":1.5,"queued":1,"revision":40,"running":2,)"
       R"("runtime":"python3.11","sandboxes":4,)"
       R"x("schedules":[{"catch_up":true,"cron":"30 2 * * *","enabled":false,"name":"nightly","payload":"{\"full\":true}","rate":"","timezone":"UTC"}],)x"
-      R"("scratch_bytes":314572800,"shared_memory_bytes":314572800,"timeout_seconds":7.0,"url_auth":"none","url_cors":"url_cors",)"
+      R"("scratch_bytes":314572800,"shared_memory_bytes":314572800,"slo_ms":40,"timeout_seconds":7.0,"url_auth":"none","url_cors":"url_cors",)"
       R"("url_invoke_mode":"response_stream","warm_up":"warm_up","weight":2.5,)"
       R"("working_set":"whole"}]})");
 }

@@ -340,6 +340,11 @@ CREATE TABLE tenant_gpu_times (
 ) WITHOUT ROWID;
 )sql";
 
+// 0: it has none.
+constexpr const char* kSlos = R"sql(
+ALTER TABLE functions ADD COLUMN slo_ms INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -382,7 +387,8 @@ const std::vector<std::string>& migrations() {
                                                  kCorsAndProvisioned,
                                                  kSeveralGpus,
                                                  kFollowUps,
-                                                 kGpuTimes};
+                                                 kGpuTimes,
+                                                 kSlos};
   return steps;
 }
 

@@ -69,6 +69,10 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
     result.in_time =
         uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
   }
+  if (live.slo_ms > 0 && !live.cancelled) {
+    result.in_time = result.outcome == Outcome::kSucceeded &&
+                     result.phases.total() <= std::chrono::milliseconds(live.slo_ms);
+  }
   uses_.statistics.note(live.function);
   if (result.in_time) uses_.metrics.slo(live.request.function, *result.in_time);
   if (uses_.objects != nullptr) uses_.objects->end(live, result);

@@ -214,6 +214,7 @@ void Intake::begin(LiveInvocation& live) {
 void Intake::route(LiveInvocation& live) {
   const FunctionSpec* spec = uses_.functions.find(live.function);
   if (spec == nullptr) return route_to_dispatch(live);
+  live.slo_ms = spec->slo_ms;
   if (!std::exchange(live.has_mounts, true) &&
       uses_.completions.mounts().begin(live.request.id, *spec))
     return;

@@ -30,6 +30,7 @@ struct LiveInvocation {
   bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   bool reads_objects = false;      // a kernel function's: executors know what it needs
   bool has_mounts = false;         // what it mounts is here, as far as that was brought for it
+  unsigned slo_ms = 0;             // of its function when it came; 0: that has none
   Duration waited_for_mounts{};    // until it was
   bool cancelled = false;          // by a request of its tenant, which ends it soon
   bool resumed = false;            // asynchronous, and perhaps an earlier worker ended under it
