@@ -443,6 +443,10 @@ class KeysTest(unittest.TestCase):
         for kind in ("plain", "workflow", "served", "own", "shared", "kernel", "pipeline"):
             self.assertGreater(result["rows"][kind]["requests"], 0, kind)
 
+    def test_told_to_come_again(self):
+        told, = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick", "--only", "told")["told"]
+        self.assertGreater(told["with_id"]["served"], 0)
+
     def test_overload(self):
         result = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick")
         self.assertTrue(result["emulated"])
