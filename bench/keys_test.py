@@ -433,6 +433,20 @@ class KeysTest(unittest.TestCase):
             # Of ten functions that are called, whether 390 others rest or none does.
             self.assertLess(result["instructions_per_invocation"]["ratio"], 1.5)
 
+    def test_upgrade(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "upgrade.py"), "--quick", "--upgrades", "1")
+        self.assertEqual((result["failures"], result["failed"]), (0, []))
+        self.assertEqual(result["asynchronous"]["never_ran"], 0)
+        self.assertGreater(result["asynchronous"]["sent"], 0)
+        for kind in ("plain", "served", "own"):
+            self.assertEqual(result["rows"][kind]["same_process_afterwards"], 1, kind)
+        for kind in ("plain", "workflow", "served", "own", "shared", "kernel", "pipeline"):
+            self.assertGreater(result["rows"][kind]["requests"], 0, kind)
+
+    def test_told_to_come_again(self):
+        told, = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick", "--only", "told")["told"]
+        self.assertGreater(told["with_id"]["served"], 0)
+
     def test_overload(self):
         result = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick")
         self.assertTrue(result["emulated"])

@@ -11,11 +11,11 @@ import time
 
 class Answer:
     """What came of one request. status: HTTP's; 0: the connection ended without an answer; None: not answered (yet)."""
-    __slots__ = ("kind", "due", "sent", "done", "status", "retry_after", "clear", "queued_s")
+    __slots__ = ("kind", "due", "sent", "done", "status", "retry_after", "clear", "queued_s", "run_s")
 
     def __init__(self, kind, due, sent):
         self.kind, self.due, self.sent = kind, due, sent
-        self.done = self.status = self.retry_after = self.queued_s = None
+        self.done = self.status = self.retry_after = self.queued_s = self.run_s = None
         self.clear = False
 
     @property
@@ -159,6 +159,8 @@ class OpenLoop:
         answer.done, answer.status = time.monotonic(), status
         if b"x-lambent-queue-us" in fields:
             answer.queued_s = int(fields[b"x-lambent-queue-us"]) * 1e-6
+        if b"x-lambent-run-us" in fields:
+            answer.run_s = int(fields[b"x-lambent-run-us"]) * 1e-6
         if b"x-amz-function-error" in fields:
             answer.status = -1
         if status not in (0, 200):

@@ -6,13 +6,16 @@ docs/internals/benchmarks.md says what each figure means. Usage: overload.py [--
 import argparse
 import base64
 import contextlib
+import http.client
 import json
 import os
 import pathlib
 import random
 import resource
 import socket
+import threading
 import time
+import uuid
 
 from open_loop import OpenLoop, percentile, poisson
 from worker_under_test import Worker, invocations_path, machine, make_zip
@@ -85,6 +88,14 @@ def latencies_ms(answers, names):
     return {"p50_ms": rounded(percentile(found, 0.5), 1), "p99_ms": rounded(percentile(found, 0.99), 1)}
 
 
+def over_service(answers, names):
+    """How long the admitted took, in times of what their runs took on this machine, as loaded as it is."""
+    good = [answer for answer in answers if answer.kind in names and answer.good and answer.run_s]
+    service = sum(answer.run_s for answer in good) / len(good) if good else None
+    ratios = [answer.latency_s / service for answer in good]
+    return {"run_ms": rounded(service and service * 1e3, 1), "p50": rounded(percentile(ratios, 0.5), 2), "p99": rounded(percentile(ratios, 0.99), 2)}
+
+
 def figures_of(times, capacity, most_each, seconds, answers, start):
     """Of one rate: what was served and what was shed. Goodput is counted by when answers came, in the middle of the run."""
     weights = {name: weight for name, (weight, _) in FUNCTIONS.items()}
@@ -110,6 +121,7 @@ def figures_of(times, capacity, most_each, seconds, answers, start):
             "shed_codes": codes, "shed_clear": rounded(sum(a.clear for a in shed) / len(shed), 4) if shed else None,
             "retry_after_s": [min(after), max(after)] if (after := [a.retry_after for a in shed if a.retry_after]) else None,
             "floods": latencies_ms(answers, FLOODS), "modest": latencies_ms(answers, MODEST), "all": latencies_ms(answers, FUNCTIONS),
+            "over_service": {"floods": over_service(answers, FLOODS), "modest": over_service(answers, MODEST)},
             "quarters": quarters, "latest_sent_ms": rounded(max(a.sent - a.due for a in answers) * 1e3, 1)}
 
 
@@ -188,6 +200,83 @@ def overload(quick, tokens, concurrency, flags):
 
 def ratio(one, other):
     return rounded(one / other, 2) if one and other else None
+
+
+# ---- Clients that come again as they were told
+
+class Told(threading.Thread):
+    """Sends one piece of work after the other; what is refused comes again when it was told to, until it is served."""
+    SORTS = ("with_id", "by_connection", "unknown")
+
+    def __init__(self, address, sort, ended):
+        super().__init__()
+        self.address, self.sort, self.ended = address, sort, ended
+        self.connection, self.found = None, []  # (of the time told, whether it was served)
+
+    def run(self):
+        while not self.ended.is_set():
+            self.work()
+
+    def work(self):
+        key, told_s, refused = {"amz-sdk-invocation-id": str(uuid.uuid4())} if self.sort == "with_id" else {}, None, None
+        while not self.ended.is_set():
+            sent = time.monotonic()
+            status, wait_s = self.send(key)
+            if told_s is None and status == 429:
+                told_s, refused = wait_s, time.monotonic()
+            if status == 200:
+                if told_s:
+                    self.found.append(((sent - refused) / told_s, True))
+                return self.ended.wait(0.2)
+            self.ended.wait(wait_s)
+        if told_s:
+            self.found.append(((time.monotonic() - refused) / told_s, False))
+
+    def send(self, key):
+        """Status, and seconds until it may come again."""
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(self.address[0], int(self.address[1]), timeout=60)
+        self.connection.request("POST", invocations_path("told"), b"{}", key)
+        response = self.connection.getresponse()
+        response.read()
+        if self.sort != "by_connection" or response.getheader("Connection") == "close":
+            self.connection.close()
+            self.connection = None
+        if response.status not in (200, 429):
+            raise SystemExit(f"told: HTTP {response.status}")
+        return response.status, int(response.getheader("retry-after-ms", "0")) / 1e3
+
+
+def told(quick, times, tokens=2):
+    """A flood of new clients at so many times the capacity, and beside it a few of each sort that come as they are told."""
+    seconds, each = (16, 4) if quick else (60, 8)
+    with Worker("--gpu", "emulated:v100-16gb", "--memory-scale", "16", "--concurrency", str(tokens), "--pool", "32", "--drain", "1") as worker:
+        worker.request("POST", "/2015-03-31/functions", function_json("told", make_zip({"app.py": HANDLER}), {
+            "lambent:gpu-memory": "256MiB", "lambent:max-concurrency": str(tokens)}))
+        loop = OpenLoop(worker.address, {"told": request_of("told")})
+        loop.keep_busy(["told"], CLIENTS, 3)
+        answers = loop.keep_busy(["told"], CLIENTS, 2 if quick else 10)
+        loop.settle(10)
+        capacity = sum(a.good for a in answers) / (max(a.done for a in answers if a.good) - min(a.sent for a in answers))
+        ended = threading.Event()
+        clients = [Told(worker.address, sort, ended) for sort in Told.SORTS for _ in range(each)]
+        for client in clients:
+            client.start()
+        flood = loop.run(poisson({"told": times * capacity}, seconds, SEED))
+        ended.set()
+        for client in clients:
+            client.join()
+        loop.settle(10)
+        loop.close()
+    result = {"times": times, "seconds": seconds, "capacity_per_s": rounded(capacity, 1), "flood_served_share": rounded(
+        sum(a.good for a in flood) / len(flood), 4), "flood": latencies_ms(flood, ["told"])}
+    for sort in Told.SORTS:
+        ratios = [ratio for client in clients if client.sort == sort for ratio, _ in client.found]
+        served = sum(served for client in clients if client.sort == sort for _, served in client.found)
+        result[sort] = {"served": served, "not_served": len(ratios) - served,
+                        **{f"p{int(share * 100)}": rounded(percentile(ratios, share), 2) for share in (0.5, 0.9, 0.99)}}
+    log(f"told at {times}x: " + ", ".join(f"{sort} p50/p90 {result[sort]['p50']}/{result[sort]['p90']}" for sort in Told.SORTS))
+    return result
 
 
 # ---- 10,000 functions
@@ -323,16 +412,19 @@ def connections(quick):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", default="load,declared,functions,connections")
+    parser.add_argument("--only", help="parts; without it all, and with --quick those that are short: load, functions, connections")
     parser.add_argument("--set", action="append", default=[], help="of the worker under load, as `lambent serve --set`")
     options = parser.parse_args()
     flags = [word for each in options.set for word in ("--set", each)]
-    parts, started = options.only.split(","), machine()
+    parts = (options.only or ("load,functions,connections" if options.quick else "load,declared,told,functions,connections")).split(",")
+    started = machine()
     result = {"bench": "overload", "quick": options.quick, "machine": started, "emulated": True}
     if "load" in parts:
         result |= overload(options.quick, 2, 1, flags)
-    if "declared" in parts and not options.quick:
+    if "declared" in parts:
         result["declared_concurrency"] = overload(options.quick, 4, 4, flags)
+    if "told" in parts:
+        result["told"] = [told(options.quick, times) for times in ((10,) if options.quick else (10, 40))]
     if "functions" in parts:
         result["functions_10000"] = functions(options.quick)
     if "connections" in parts:

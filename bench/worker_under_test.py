@@ -36,7 +36,8 @@ def make_zip(files):
 class Worker:
     """A lambent-worker; use it in a `with`."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, programs=PROGRAMS):
+        self.programs = programs
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-bench-"))
         self.socket = self.folder / "api.sock"
         self.log_path = self.folder / "worker.log"
@@ -47,7 +48,7 @@ class Worker:
         endpoint = self.folder / "run/endpoint"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [str(PROGRAMS / "lambent-worker"), "--listen", "127.0.0.1:0", "--socket", str(self.socket),
+                [str(self.programs / "lambent-worker"), "--listen", "127.0.0.1:0", "--socket", str(self.socket),
                  "--state", str(self.folder / "state"), "--run", str(self.folder / "run"), "--log-format", "json",
                  *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -106,7 +107,7 @@ class Worker:
         self.request("POST", "/2015-03-31/functions", json.dumps({
             "FunctionName": name, "Runtime": runtime, "Handler": handler, "Role": "arn:aws:iam::0:role/any",
             "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 60, "MemorySize": memory_mib,
-            "Tags": {"lambent:max-concurrency": str(max_concurrency), **(tags or {})}}))
+            "Tags": {**({"lambent:max-concurrency": str(max_concurrency)} if max_concurrency else {}), **(tags or {})}}))
 
     def cpu_seconds(self):
         """What the worker's threads ran until now; of the scheduler's own count, in nanoseconds."""
