@@ -291,7 +291,8 @@ void add_deploy(Shell& shell) {
   CLI::Option* ends_early = verb->add_flag_callback(
       "--no-wait", [options] { options->waits = false; },
       "end while packages are installed, and not once the function serves");
-  verb->add_flag("--wait", "end once the function serves, as without --no-wait")
+  verb->add_flag("--wait")
+      ->description("end once the function serves, as without --no-wait")
       ->excludes(ends_early);
   const auto flags = add_fetch_flags(verb, *options);
   verb->callback([&shell, options, engine, flags] {
