@@ -288,9 +288,12 @@ void add_deploy(Shell& shell) {
       ->check(policy_words());
   verb->add_flag("--dry-run", options->dry_run,
                  "check all, say what would change, and change nothing");
-  verb->add_flag_callback(
+  CLI::Option* ends_early = verb->add_flag_callback(
       "--no-wait", [options] { options->waits = false; },
       "end while packages are installed, and not once the function serves");
+  verb->add_flag("--wait")
+      ->description("end once the function serves, as without --no-wait")
+      ->excludes(ends_early);
   const auto flags = add_fetch_flags(verb, *options);
   verb->callback([&shell, options, engine, flags] {
     shell.verb = [&shell, options, flags](Transport& transport,

@@ -50,6 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!digest.ok() || is_image_digest(*digest), "a digest names no path");
   }
   (void)images::find_user("app", text).ok();
+  for (const std::string& digest : images::layers_of_manifest(text)) {
+    CHECK(is_image_digest(digest), "layers have digests");
+  }
+  const std::string manifest = images::manifest_for(text, "amd64");
+  CHECK(manifest.empty() || is_image_digest(manifest), "a manifest has a digest");
   (void)images::parse_pull_order(text).ok();
   (void)images::pull_failure("image", text);
   return 0;

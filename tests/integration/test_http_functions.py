@@ -516,20 +516,23 @@ class HttpFunctionsTest(WorkerTest):
         self.assertIn("/f/web/", error.json["Message"])
         self.assertEqual(self.error_of(self.get, "/f/nothing/").status, 404)
 
-    def test_a_thousand_slow_clients_hold_up_their_own_function_only(self):
+    def test_thousands_of_slow_clients_hold_up_their_own_function_only(self):
+        clients = 10_000 if os.environ.get("LAMBENT_WHOLE_TESTS") else 1000
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 2 * clients:  # the worker, too, keeps files for other things than connections
+            self.skipTest(f"this machine allows only {hard} open files")
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.create_http("slow", max_concurrency=2)
         before = self.resident()
-        for _ in range(1000):
+        for _ in range(clients):
             self.raw().sendall(b"POST /f/slow/digest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000)
         for _ in range(20):
             began = time.monotonic()
             self.assertTrue(self.get("/f/web/pid").body)
-            self.assertLess(time.monotonic() - began, 2)
+            self.assertLess(time.monotonic() - began, 2 * clients / 1000)  # far from the 30 s that theirs would take
         self.assertLessEqual(sum(each["function"] == "slow" for each in self.worker.sandboxes()), 2)
-        self.assertLess(self.resident() - before, 64 * 1024 * 1024)
+        self.assertLess(self.resident() - before, 128 * 1024 * 1024)
         self.doCleanups()
         self.worker.wait_for(lambda: self.get("/f/slow/pid").body, what="slow to be free again")
 

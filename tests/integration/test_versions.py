@@ -88,8 +88,9 @@ class VersionsTest(unittest.TestCase):
         self.assertIn("updated one", self.command("deploy", folder))
         self.assertEqual(self.revision("one"), 2)
         self.assertEqual(self.invoke("one")[1]["says"], "b")
-        self.assertIn("unchanged one, at revision 2", self.command("deploy", folder))
+        self.assertIn("unchanged one, at revision 2", self.command("deploy", folder, "--wait"))
         self.assertEqual(self.revision("one"), 2)
+        self.command("deploy", folder, "--wait", "--no-wait", expect=2)
 
     def test_a_refused_part_changes_nothing(self):
         self.command("deploy", self.package("whole", "a"))

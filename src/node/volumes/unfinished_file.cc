@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -61,8 +62,23 @@ Result<Bytes> UnfinishedFile::measure() {
   return failed("look at an upload");
 }
 
+Result<void> UnfinishedFile::check_space(Bytes more) const {
+  struct statvfs disk {};
+  if (fstatvfs(file_.get(), &disk) != 0) return {};  // a write tells
+  const Bytes free(uint64_t{disk.f_bavail} * disk.f_frsize);
+  if (more + left_free_ <= free) return {};
+  return Error{ErrorCode::kStorageFull,
+               "keep an upload: the worker's disk has " + to_string(free) + " free, of which " +
+                   to_string(left_free_) + " are left to others, and " + to_string(more) +
+                   " are to come; remove files of volumes, or give it more disk"};
+}
+
 Result<void> UnfinishedFile::append(std::string_view bytes) {
   if (failure_) return *failure_;
+  if (auto space = check_space(Bytes(bytes.size())); !space.ok()) {
+    failure_ = space.error();
+    return space;
+  }
   if (const auto written = write_all(file_.get(), bytes); !written.ok()) {
     // A part of it may be there: the file ends where its digest does.
     if (ftruncate(file_.get(), static_cast<off_t>(size_.count)) != 0) file_.reset();

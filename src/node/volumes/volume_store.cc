@@ -88,7 +88,7 @@ Result<void> VolumeStore::load_tenant(TenantId tenant, const std::string& folder
         unlink(path.c_str());
         continue;
       }
-      volume.uploads[upload] = {.file = std::make_shared<UnfinishedFile>(path),
+      volume.uploads[upload] = {.file = std::make_shared<UnfinishedFile>(path, left_free_),
                                 .counted = found.size,
                                 .changed_at = found.changed_at};
     }
@@ -373,7 +373,8 @@ void VolumeStore::begin_upload(UploadKey key, Bytes offset,
   }
   Unfinished& unfinished = volume.uploads[place.name];
   if (unfinished.file == nullptr) {
-    unfinished.file = std::make_shared<UnfinishedFile>(upload_path(volume.folder, place.name));
+    unfinished.file =
+        std::make_shared<UnfinishedFile>(upload_path(volume.folder, place.name), left_free_);
   }
   unfinished.counted = std::max(counted, size);
   unfinished.changed_at = clock_.wall_now();
@@ -389,8 +390,9 @@ void VolumeStore::begin_upload(UploadKey key, Bytes offset,
   };
   run_on_disk<Opened>(
       disk_, alive_,
-      [file = unfinished.file, offset]() -> Result<Opened> {
+      [file = unfinished.file, offset, more = size - offset]() -> Result<Opened> {
         auto result = file->open_at(offset);
+        if (result.ok()) result = file->check_space(more);
         return Opened{file->size(), std::move(result)};
       },
       [upload, done = std::move(done)](const Result<Opened>& opened) {

@@ -13,6 +13,7 @@
 #include "core/base/time.h"
 #include "core/domain/volume.h"
 #include "core/domain/volume_source.h"
+#include "node/volumes/limits.h"
 #include "node/volumes/unfinished_file.h"
 #include "node/volumes/volume_index.h"
 
@@ -39,6 +40,8 @@ class VolumeStore final : public VolumeService {
   static Result<std::unique_ptr<VolumeStore>> open(std::string folder, const Clock& clock,
                                                    LogSink& log, Disk disk);
   void set_users(VolumeUsers users) { users_ = std::move(users); }
+  // Of the disk, beside uploads that begin from now on.
+  void set_left_free(Bytes left_free) { left_free_ = left_free; }
 
   void create_volume(TenantId tenant, const std::string& name,
                      Callback<VolumeStatus> done) override;
@@ -108,6 +111,7 @@ class VolumeStore final : public VolumeService {
   LogSink& log_;
   const Disk disk_;
   VolumeUsers users_;
+  Bytes left_free_ = limits::kVolumeLeftFree;
   std::map<Key, Volume> volumes_;
   size_t transfers_ = 0;
   uint64_t next_ = 0;  // numbers names that only have to differ

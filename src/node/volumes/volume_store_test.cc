@@ -306,6 +306,27 @@ TEST_F(VolumeStoreTest, RefusesWhatTheQuotaHasNoRoomForBeforeItComes) {
   EXPECT_EQ(put(plain, "x").error().code, ErrorCode::kResourceExhausted);
 }
 
+TEST_F(VolumeStoreTest, LeavesSomeOfTheDiskToOthers) {
+  ASSERT_TRUE(create("weights").ok());
+  auto earlier = begin(key("a", "hello"));
+  (*earlier)->write("hel");
+  earlier = Error{ErrorCode::kInternal, "its client is gone"};
+  work();
+  store_->set_left_free(Bytes::gib(1 << 20));
+  const auto refused = begin(key("b", "world"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kStorageFull) << "before anything is sent";
+  EXPECT_EQ(store_->used_by(kTenant), Bytes(3)) << "of the first";
+  // One that does not say its size is told of it by its first bytes, and leaves nothing.
+  UploadKey plain{.tenant = kTenant, .volume = "weights", .path = "c", .size = {}, .sha256 = {}};
+  EXPECT_EQ(put(plain, "x").error().code, ErrorCode::kStorageFull);
+  work();
+  EXPECT_EQ(store_->used_by(kTenant), Bytes(3));
+  store_->set_left_free(Bytes());
+  EXPECT_EQ(progress(key("a", "hello")).offset, Bytes(3));
+  EXPECT_TRUE(put(key("a", "hello"), "lo", 3)->complete);
+}
+
 TEST_F(VolumeStoreTest, TakesNoMoreThanTheFileHas) {
   ASSERT_TRUE(create("weights").ok());
   EXPECT_EQ(put(key("a", "hello"), "hello!").error().code, ErrorCode::kInvalidArgument);
