@@ -91,6 +91,14 @@ class ModelRequestsTest(ModelWorkerTest):
                 self.assertRegex(answer["error"], words)
         self.assert_answered(self.ask(PLAIN))
 
+    def test_a_small_body_that_becomes_a_huge_one_is_refused(self):
+        sandbox = [each["id"] for each in self.worker.sandboxes() if each["function"] == "scores"]
+        status, answer = self.ask(gzip.compress(b" " * (400 << 20), 1), {"Content-Encoding": "gzip"})
+        self.assertEqual((status, answer), (400, {"error": "the body is more than 256 MiB once it is decompressed"}))
+        self.assert_answered(self.ask(PLAIN))
+        # By the same process: it is not ended, and neither are other requests in it.
+        self.assertEqual([each["id"] for each in self.worker.sandboxes() if each["function"] == "scores"], sandbox)
+
 
 if __name__ == "__main__":
     unittest.main()
