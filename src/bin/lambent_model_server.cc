@@ -54,6 +54,13 @@ int default_threads() {
   return std::clamp(CPU_COUNT(&mask), 1, static_cast<int>(kMostThreads));
 }
 
+// Growing a string takes twice its size for a moment, so that a quarter leaves room for the model.
+Bytes most_decompressed() {
+  const std::string memory = variable("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "");
+  const uint64_t mib = std::strtoull(memory.c_str(), nullptr, 10);
+  return mib == 0 ? inference::kMostBody : std::min(inference::kMostBody, Bytes::mib(mib / 4));
+}
+
 Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits& batches,
                    const std::string& name, uint16_t port) {
   if (options.library.empty()) {
@@ -68,8 +75,11 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
   }
   const SystemClock clock;
   loop::EventLoop loop(clock);
-  inference::ModelService service(
-      *engine, loop, {.function = name, .version = LAMBENT_VERSION, .batches = batches});
+  inference::ModelService service(*engine, loop,
+                                  {.function = name,
+                                   .version = LAMBENT_VERSION,
+                                   .batches = batches,
+                                   .most_decompressed = most_decompressed()});
   http::ServerOptions server_options;
   server_options.max_body = inference::kMostBody;
   server_options.max_unfinished_bodies = Bytes::gib(1);

@@ -21,8 +21,9 @@ from python_wheels import record_line  # noqa: E402
 LAMBENT = str(PREFIX / "bin/lambent")
 UV = ROOT / ".venv/bin/uv"
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
-STRING, FLOAT16, INT64, BOOL = 8, 10, 7, 9
+STRING, FLOAT16, INT64, BOOL, BFLOAT16 = 8, 10, 7, 9, 16
 EVERY_TYPE = [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]
+BRAINS = [("brain", BFLOAT16, ["n"])]
 
 
 def write_library_wheel(folder):

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import grpc
+import ml_dtypes
 import numpy as np
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
@@ -22,7 +23,7 @@ from tritonclient.utils import InferenceServerException
 
 from certificates import Authority
 from harness import PREFIX, Worker
-from model_worker import EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, matrix_model
+from model_worker import BRAINS, EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, matrix_model
 from tenants import TokenWorker
 
 PROGRAM = str(PREFIX / "bin/lambent-grpc")
@@ -115,6 +116,12 @@ class GrpcTest(ModelWorkerTest):
         self.assertEqual([text.decode() for text in result.as_numpy("out_text")], list(texts))
         for name, values in (("out_half", half), ("out_long", long), ("out_flag", flags)):
             np.testing.assert_array_equal(result.as_numpy(name), values)
+
+    def test_brain_floats_come_back_too(self):
+        deploy_model(self.worker, self.folder / "brains.onnx", identity_model(BRAINS))
+        values = np.array([1.5, -2, 2.0**100], dtype=ml_dtypes.bfloat16)
+        for given in (values, values[:0]):
+            np.testing.assert_array_equal(self.client.infer("brains", [input_of(given, "brain", "BF16")]).as_numpy("out_brain"), given)
 
     def test_typed_contents_are_taken_too(self):
         request = service_pb2.ModelInferRequest(model_name="scores")

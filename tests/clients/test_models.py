@@ -6,13 +6,14 @@ import json
 import threading
 import unittest
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import tritonclient.http as triton
 import tritonclient.http.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
-from model_worker import (EVERY_TYPE, INT64, WEIGHTS, ModelWorkerTest, deploy_model, field, identity_model, lambent, matrix_model,
+from model_worker import (BRAINS, EVERY_TYPE, INT64, WEIGHTS, ModelWorkerTest, deploy_model, field, identity_model, lambent, matrix_model,
                           value_info)
 
 
@@ -127,6 +128,19 @@ class ModelsTest(ModelWorkerTest):
         self.assertEqual([text.decode() for text in result.as_numpy("out_text")], list(texts))
         for name, values in (("out_half", half), ("out_long", long), ("out_flag", flags)):
             np.testing.assert_array_equal(result.as_numpy(name), values)
+
+    def test_brain_floats_and_nothing_at_all_come_back_too(self):
+        deploy_model(self.worker, self.folder / "brains.onnx", identity_model(BRAINS))
+        brains = np.array([1.5, -2, 2.0**100, np.inf], dtype=ml_dtypes.bfloat16)
+        for values in (brains, brains[:0]):
+            result = self.client().infer("brains", [self.input_of(values, "brain", "BF16")])
+            self.assertEqual(result.get_output("out_brain")["datatype"], "BF16")
+            np.testing.assert_array_equal(result.as_numpy("out_brain"), values)
+        nothing = np.array([], dtype=np.object_)
+        result = self.client().infer("every-type", [
+            self.input_of(nothing, "text", "BYTES"), self.input_of(np.zeros((0, 2), np.float16), "half", "FP16"),
+            self.input_of(np.zeros(2, np.int64), "long", "INT64"), self.input_of(np.zeros(0, bool), "flag", "BOOL")])
+        self.assertEqual([result.as_numpy("out_" + name).shape for name in ("text", "half", "flag")], [(0,), (0, 2), (0,)])
 
     def deploy_with_batches(self, name, model):
         folder = self.folder / name

@@ -63,7 +63,7 @@ Result<std::string> decompress(std::string_view body, std::string_view coding, B
     const int status = inflate(&stream, Z_NO_FLUSH);
     plain.resize(had + kPiece - stream.avail_out);
     if (Bytes(plain.size()) > most) {
-      return Error{ErrorCode::kResourceExhausted,
+      return Error{ErrorCode::kOutOfRange,
                    "the body is more than " + to_string(most) + " once it is decompressed"};
     }
     if (status == Z_STREAM_END) {

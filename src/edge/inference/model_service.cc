@@ -89,7 +89,8 @@ void ModelService::infer(http::Request request, http::Responder responder) {
 
 Result<void> ModelService::read(Inference& inference) const {
   InferRequest& infer = inference.run.request;
-  ASSIGN_OR_RETURN(infer, read_infer_request(inference.request, description_, kMostBody));
+  ASSIGN_OR_RETURN(infer,
+                   read_infer_request(inference.request, description_, options_.most_decompressed));
   inference.batch = batch_of(description_, infer.inputs);
   return {};
 }

@@ -12,13 +12,16 @@
 
 namespace lambent::inference {
 
-// Of a request, as it comes and once it is decompressed.
+// Of a request, as it comes.
 constexpr Bytes kMostBody = Bytes::mib(512);
 
 struct ModelServiceOptions {
   std::string function;  // what the model is called: "scores", or the version "scores:3"
   std::string version;   // of Lambent, which server metadata tells
   batching::BatchLimits batches;
+  // Of a request once it is decompressed: a few bytes can become very many, and the memory of the
+  // process is that of all its requests.
+  Bytes most_decompressed = kMostBody;
 };
 
 class ModelService {
