@@ -113,7 +113,7 @@ class RayTest(unittest.TestCase):
         while cls.workers() and time.monotonic() < deadline:
             time.sleep(0.1)
 
-    def wait_for(self, what, seconds=60):
+    def wait_for(self, what, seconds=120):
         deadline = time.monotonic() + seconds
         while not what():
             self.assertLess(time.monotonic(), deadline, "it did not happen in time")

@@ -18,7 +18,7 @@ class OnRay(RayTest):
     @classmethod
     def setUpClass(cls):
         cls.begin(nodes=2)
-        cls.cluster = cls.start().wait_until_up(60)
+        cls.cluster = cls.start().wait_until_up(120)
         cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
         deploy_total(cls.addresses[0])
         deploy(cls.addresses[0], "scale", {"graph.json": json.dumps(kernels.scale_graph(COUNT)), **kernels.bundle_files()},

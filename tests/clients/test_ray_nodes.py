@@ -53,7 +53,7 @@ class OverTls(RayTest):
             (tls / name).write_bytes(pathlib.Path(path).read_bytes())
         with mock.patch.dict(os.environ, {"PATH": f"{PREFIX / 'bin'}:{os.environ['PATH']}"}):
             serve = cls.lambent._usual_command(str(cls.folder / "key"), str(cls.folder), "127.0.0.1:0", str(tls))
-        cls.cluster = cls.start(serve=[*serve, "--gpu", "emulated:tiny"]).wait_until_up(60)
+        cls.cluster = cls.start(serve=[*serve, "--gpu", "emulated:tiny"]).wait_until_up(120)
 
     def test_workers_that_start_makes_reach_each_other_with_certificates_and_tokens(self):
         addresses = self.own_addresses()
@@ -68,7 +68,7 @@ class BehindServe(RayTest):
     @classmethod
     def setUpClass(cls):
         cls.begin(nodes=1)
-        cls.cluster = cls.start().wait_until_up(60)
+        cls.cluster = cls.start().wait_until_up(120)
         deploy_total(next(iter(RayTest.own_addresses(cls).values())))
         sys.path.insert(0, str(EXAMPLE))
         cls.addClassCleanup(sys.path.remove, str(EXAMPLE))
@@ -161,13 +161,13 @@ class Autoscaled(RayTest):
         cls.addClassCleanup(cls.of_ray.shutdown)
         cls.ray.init(address=cls.of_ray.address, namespace="test", log_to_driver=False)
         cls.addClassCleanup(cls.ray.shutdown)
-        cls.cluster = cls.start(scale=(1, 1)).wait_until_up(60)
+        cls.cluster = cls.start(scale=(1, 1)).wait_until_up(120)
 
     def test_a_node_is_asked_of_the_autoscaler_joins_serves_and_is_given_back(self):
         (first,) = self.own_addresses()
         deploy_total(self.own_addresses()[first])
         self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 1, seconds=150)
-        self.cluster.wait_until_up(90, nodes=2)
+        self.cluster.wait_until_up(120, nodes=2)
         (late,) = set(self.own_addresses()) - {first}
         self.assertEqual(invoke(self.own_addresses()[late], "total", {"numbers": [4]}), {"sum": 4})
         # Its GPU is reserved, and its worker is told of by all.

@@ -22,7 +22,7 @@ class NodesThatGoAndCome(RayTest):
         holds = hold.remote()
         cls.cluster = cls.start()
         cls.ray.get(holds)
-        cls.cluster.wait_until_up(60)
+        cls.cluster.wait_until_up(120)
 
     def home(self):
         return {status["cluster"]["home"] for status in self.cluster.status()}
@@ -56,12 +56,12 @@ class NodesThatGoAndCome(RayTest):
         self.assertEqual(invoke(addresses[home], "total", {"numbers": [1]}), {"sum": 1})
         # One that comes in its place finds it; no second worker is started on the machine.
         self.of_ray.add_node(**SIZES)
-        self.cluster.wait_until_up(60, nodes=2)
+        self.cluster.wait_until_up(120, nodes=2)
         self.assertEqual(self.workers(), before)
         self.assertEqual((self.home(), self.own_addresses()), ({home}, addresses))
         # And one more has a worker of its own, which knows what was deployed before.
         self.of_ray.add_node(**SIZES)
-        self.cluster.wait_until_up(60, nodes=3)
+        self.cluster.wait_until_up(120, nodes=3)
         self.assertEqual(len(self.workers()), 3)
         self.assertEqual(self.home(), {home})
         (late,) = set(self.own_addresses()) - set(addresses)
