@@ -14,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "node/sandbox/delegated_cgroup.h"
 #include "node/sandbox/syscalls.h"
 
 namespace lambent::sandbox {
@@ -22,6 +23,7 @@ namespace {
 constexpr char kPrefix[] = "lambent-";
 constexpr size_t kMostText = 1 << 20;
 constexpr int kCpuPeriodUs = 100'000;
+constexpr std::string_view kControllers[] = {"memory", "pids", "cpu"};
 
 bool holds_word(const std::string& text, std::string_view word, char separator) {
   std::istringstream words(text);
@@ -156,30 +158,6 @@ Result<CgroupHierarchy> make_hierarchy(CgroupVersion version, const std::string&
     return error_from_errno("lock " + hierarchy.folder, errno);
   }
   return hierarchy;
-}
-
-// v2 lets a folder hand controllers down only while no process lies in itself: when all that lies
-// there is the worker and us, both move one folder down.
-void move_supervisors_down(const std::string& parent) {
-  const auto pids = read_file(parent + "/cgroup.procs", kMostText);
-  if (!pids.ok()) return;
-  std::istringstream numbers(*pids);
-  pid_t pid = 0;
-  while (numbers >> pid) {
-    if (pid != getpid() && pid != getppid()) return;
-  }
-  const std::string below = parent + "/supervisor";
-  if (mkdir(below.c_str(), 0755) != 0 && errno != EEXIST) return;
-  for (const pid_t each : {getppid(), getpid()}) {
-    if (!write_text(below + "/cgroup.procs", std::to_string(each)).ok()) return;
-  }
-}
-
-bool hand_down(const std::string& folder, const std::string& controller) {
-  const std::string file = folder + "/cgroup.subtree_control";
-  const auto already = read_file(file, kMostText);
-  if (already.ok() && holds_word(*already, controller, ' ')) return true;
-  return write_text(file, "+" + controller).ok();
 }
 
 // All sandboxes together weigh as one neighbour of ours unless told otherwise: give them the weight
@@ -364,21 +342,19 @@ CgroupTree CgroupTree::open(const std::string& parent) {
   for (const Mount& mount : mounts) {
     if (!mount.v2 || (memory && pids && cpu)) continue;
     const std::string cgroup = parent.empty() ? own_cgroup("") : parent;
-    const std::string folder = folder_of(mount, cgroup);
-    const auto offered = read_file(folder + "/cgroup.controllers", kMostText);
-    bool any = false;
-    for (const char* controller : {"memory", "pids", "cpu"}) {
-      any = any || (offered.ok() && holds_word(*offered, controller, ' '));
-    }
-    if (!any) continue;
-    auto made = make_hierarchy(CgroupVersion::kV2, folder);
+    DelegatedCgroup given(folder_of(mount, cgroup), getppid());
+    if (std::ranges::none_of(kControllers, [&](auto each) { return given.offers(each); })) continue;
+    auto made = make_hierarchy(CgroupVersion::kV2, given.folder());
     if (!made.ok()) {
       tree.reason_ = made.error().message;
       continue;
     }
-    if (!hand_down(folder, "pids") && cgroup != "/") move_supervisors_down(folder);
-    auto take = [&](const char* controller, bool taken) {
-      return !taken && hand_down(folder, controller) && hand_down(made->folder, controller);
+    const auto take = [&](const char* controller, bool taken) {
+      if (taken) return false;
+      auto handed = given.hand_down(controller);
+      if (handed.ok()) handed = given.hand_down(controller, made->folder);
+      if (!handed.ok() && tree.reason_.empty()) tree.reason_ = handed.error().message;
+      return handed.ok();
     };
     made->memory = take("memory", memory);
     made->pids = take("pids", pids);
@@ -389,7 +365,6 @@ CgroupTree CgroupTree::open(const std::string& parent) {
     cpu = cpu || made->cpu;
     if (!made->memory && !made->pids && !made->cpu) {
       rmdir(made->folder.c_str());
-      tree.reason_ = folder + " does not hand its controllers down";
       continue;
     }
     tree.hierarchies_.push_back(std::move(made).value());
