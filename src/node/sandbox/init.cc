@@ -298,9 +298,9 @@ Result<pid_t> start_or_hand_over(Channel& control, const LaunchPlan& plan,
 
 }  // namespace
 
-void begin_as_init() {
+void begin_as_init(bool dumpable) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0, 0, 0, 0);
   reset_signals();
 }
 

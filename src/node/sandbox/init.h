@@ -25,7 +25,8 @@ Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& c
 Result<OwnedFd> spawn_forked_init(Channel control, ForkOrigin origin,
                                   const Confinement& confinement);
 
-// The first steps of a process that is the first of its pid namespace.
-void begin_as_init();
+// The first steps of a process that is the first of its pid namespace. `dumpable`: another process
+// of its user has to write its maps of users still, which the kernel else leaves to root.
+void begin_as_init(bool dumpable = false);
 
 }  // namespace lambent::sandbox

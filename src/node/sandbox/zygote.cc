@@ -191,7 +191,8 @@ Result<InitProcess> spawn_zygote(const SandboxCgroup& cgroup, const Confinement&
                    clone_process(CLONE_NEWPID | CLONE_NEWUSER, cgroup.birth_folder()));
   if (cloned.pid == 0) {
     prctl(PR_SET_NAME, "lambent-zygote", 0, 0, 0);
-    begin_as_init();
+    // Until become_inner_root(), when they are written.
+    begin_as_init(!confinement.change_user);
     auto entered = cgroup.enter();
     if (entered.ok()) entered = close_all_but({ends.second.fd()});
     if (entered.ok()) ZygoteRoot(std::move(ends.second), confinement).run();
