@@ -43,8 +43,9 @@ class Machine(booted.Commands):
         with packaged.shared(HERE / "agent.py", *files) as shared:
             roots.make_image(shared, folder / "files.ext4", "1G")
         self.console = folder / "console"
-        self.process = subprocess.Popen(self.command(disk, folder), env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL,
-                                        stderr=subprocess.STDOUT, stdout=open(folder / "qemu", "wb"))
+        with open(folder / "qemu", "wb") as output:
+            self.process = subprocess.Popen(self.command(disk, folder), env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL,
+                                            stderr=subprocess.STDOUT, stdout=output)
         self.agent = None
         try:
             self.agent = self.connect(folder / "agent")

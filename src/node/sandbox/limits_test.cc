@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <chrono>
 #include <optional>
 #include <sstream>
 
@@ -147,8 +148,10 @@ TEST_F(LimitsTest, ACpuQuotaSlowsDown) {
   if (!harness_.launcher().capabilities().cpu_cgroup) GTEST_SKIP() << "no cpu cgroup here";
   LaunchPlan plan = shell_plan("timeout 1 bash -c 'while :; do :; done'; exit 0");
   plan.limits.cpus = 0.1;
+  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = harness_.run(plan);
-  EXPECT_LT(outcome.exit->cpu, milliseconds(400));
+  // Without a quota it is most of the time, but where others use the processors too.
+  EXPECT_LT(outcome.exit->cpu, (std::chrono::steady_clock::now() - begin) * 0.4);
 }
 
 // The processors that this test may use.
