@@ -1,5 +1,5 @@
-"""What torch leaves in /dev/shm when there is no room for a tensor: a file that was made and not filled. No process has it open, and it would take
-the room of later invocations for as long as the sandbox lives."""
+"""What torch leaves in /dev/shm when a tensor does not fit there: a file that was made and not filled. No process has it open, and it would take
+shared memory from later invocations for as long as the sandbox lives."""
 import errno
 import os
 import stat
@@ -13,7 +13,7 @@ def tidy_after(message, folder="/dev/shm", processes="/proc"):
         return []
     try:
         left = {name: os.stat(os.path.join(folder, name), follow_symlinks=False) for name in os.listdir(folder) if name.startswith("torch_")}
-    except OSError:  # one of them is gone: somebody works with them
+    except OSError:  # one of them is gone: a process works with them
         return []
     removed, used = [], _files_in_use(processes)
     for name, status in left.items():
