@@ -112,7 +112,8 @@ if [ -e b/compute_80.ptx ]; then
     [ "$name" = numbers ] || grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs"
     [ "$(tr -d '\0' < "device/$name/compute_80.ptx" | wc -c)" = "$(wc -c < "device/$name/compute_80.ptx")" ] || fail "a zero in the PTX of $name"
     [ -s "device/$name/sm_90.cubin" ] || fail "no cubin for $name"
-    grep -q "^.target sm_75" "device/$name/compute_75.ptx" || fail "no PTX of $name for a T4"
+    # Reductions of warps by an instruction are an A100's.
+    [ "$name" = warps ] || grep -q "^.target sm_75" "device/$name/compute_75.ptx" || fail "no PTX of $name for a T4"
   done
   printf '#include <lambent/kernel.h>\nextern "C" __global__ void k(int* p) { *p = __reduce_add_sync(~0u, 1); }\nLAMBENT_KERNEL(k);\n' >ampere.cu
   expect 0 "compute_80.ptx" "$program" build ampere.cu -o ampere
