@@ -62,6 +62,14 @@ class KeysTest(unittest.TestCase):
             self.assertLess(rows[nodes, "bounded-hash"]["cold"], rows[nodes, "random"]["cold"])
         self.assertTrue(all(row["ns"] > 0 for row in result["decisions"]))
 
+    def test_preparation(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "preparation.py"), "--quick")
+        (row,) = result["bundles"].values()
+        self.assertGreater(row["host"]["cpu_s"], 0)
+        self.assertGreater(row["kernels"], 0)
+        self.assertEqual(result["pipeline"]["shapes"], ["2g.20gb", "3g.40gb"])
+        self.assertGreater(result["pipeline"]["profile_s"], 0)
+
     def test_infer(self):
         result = last_line(sys.executable, "-B", str(BENCH / "infer.py"), "--quick")
         for system in ("worker", "model_server"):

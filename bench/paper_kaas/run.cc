@@ -159,6 +159,7 @@ RunResult run_once(const Workload& workload, const Constants& constants, const S
   result.p50_s = latencies.at(0.5);
   result.p90_s = latencies.at(0.9);
   result.p99_s = latencies.at(0.99);
+  for (size_t i = 0; i < kShares.size(); ++i) result.distribution_s[i] = latencies.at(kShares[i]);
   result.cold_share = static_cast<double>(cold) / count;
   result.gpu_cold_share = static_cast<double>(gpu_cold) / count;
   return result;

@@ -3,6 +3,8 @@
 // paper-kaas.
 #pragma once
 
+#include <array>
+
 #include "bench/paper_kaas/model.h"
 
 namespace lambent::paper_kaas {
@@ -23,10 +25,15 @@ struct RunOptions {
 // One gap a line, none negative, their mean scaled to 1. Errors name the file.
 Result<std::vector<double>> open_gaps(const std::string& path);
 
+// Of requests, by which the distribution of their latencies is told.
+inline constexpr std::array kShares = {0.01, 0.05, 0.1, 0.2, 0.3,  0.4,  0.5,
+                                       0.6,  0.7,  0.8, 0.9, 0.95, 0.99, 0.999};
+
 struct RunResult {
   double throughput = 0;  // answers a second
   // Of a request, its steps on the host included.
   double mean_s = 0, p50_s = 0, p90_s = 0, p99_s = 0;
+  std::array<double, kShares.size()> distribution_s{};  // the latencies that such shares are below
   double cold_share = 0;      // a process or an instance was started for it
   double gpu_cold_share = 0;  // its constants had to come back
 };

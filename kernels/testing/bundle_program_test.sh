@@ -61,6 +61,41 @@ abi_version() {  # BODY: of a kernel's module
 [ "$(abi_version '')" = 2 ] || fail "a plain kernel is not of the first version"
 [ "$(abi_version 'c<<<1, 1>>>();')" = 3 ] || fail "older drivers would take a kernel that launches"
 
+# A library of kernels that is compiled already: PTX, which needs no toolkit.
+cat >twice.ptx <<'PTX'
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry _Z5twicePfj(.param .u64 x, .param .u32 count) {
+  .reg .pred %p<2>; .reg .f32 %f<3>; .reg .b32 %r<6>; .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra done;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r5, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd4], %f2;
+done:
+  ret;
+}
+PTX
+expect 0 "kernel _Z5twicePfj = twice(float*, unsigned int): 2 parameters (bytes: 8 4)" "$program" build twice.ptx -o twice
+expect 0 '"target": "compute_70"' "$program" show twice --json
+tail -n +2 twice/compute_70.ptx | cmp - twice.ptx || fail "the PTX of a library was changed"
+expect 0 "host-x86_64.so" "$program" build twice.ptx -o hosted --host-only
+[ ! -e hosted/compute_70.ptx ] || fail "--host-only with a device image"
+sed 's/\.entry/.func/; s/\.param \.u64 x, \.param \.u32 count/.param .b64 x, .param .b32 count/' twice.ptx >functions.ptx
+expect 13 "has no kernels" "$program" build functions.ptx -o functions
+echo 'no PTX' >words.ptx
+expect 13 "words.ptx is no PTX" "$program" build words.ptx -o words
+sed 's/add.f32 /tcgen05.mma /' twice.ptx >later.ptx
+expect 22 "tcgen05" "$program" build later.ptx -o later
+
 # Device code, where there is a toolkit.
 if [ -e b/compute_80.ptx ]; then
   for source in "$kernels"/*.cu "$kernels"/testing/{warps,groups,numbers}.cu; do
@@ -77,7 +112,12 @@ if [ -e b/compute_80.ptx ]; then
     [ "$name" = numbers ] || grep -q "^.version 7.0$" "device/$name/compute_80.ptx" || fail "PTX of $name is for newer drivers than it needs"
     [ "$(tr -d '\0' < "device/$name/compute_80.ptx" | wc -c)" = "$(wc -c < "device/$name/compute_80.ptx")" ] || fail "a zero in the PTX of $name"
     [ -s "device/$name/sm_90.cubin" ] || fail "no cubin for $name"
+    # Reductions of warps by an instruction are an A100's.
+    [ "$name" = warps ] || grep -q "^.target sm_75" "device/$name/compute_75.ptx" || fail "no PTX of $name for a T4"
   done
+  printf '#include <lambent/kernel.h>\nextern "C" __global__ void k(int* p) { *p = __reduce_add_sync(~0u, 1); }\nLAMBENT_KERNEL(k);\n' >ampere.cu
+  expect 0 "compute_80.ptx" "$program" build ampere.cu -o ampere
+  [ ! -e ampere/compute_75.ptx ] || fail "PTX for a T4, which has no __reduce_add_sync"
   "$program" show device/matmul_tiled --json | grep -q '_Z12matmul_tiledILi16EEvPKfS1_Pfi' || fail "no lowered name"
 else
   echo "skipped: no CUDA toolkit, so no device code"

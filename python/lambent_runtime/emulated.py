@@ -1,13 +1,12 @@
 """What an error of CUDA means where the GPU is emulated: NVIDIA's own runtime does not run there, and its words do not say so."""
-import os
 import re
 
 _RUNTIME = re.compile(r"\S*/libcudart[-.\w]*\.so[.\d]*$|\S*/libtorch_cuda\.so$")
 
 
 def explained(message):
-    """The message, with the reason and a way out if it is about CUDA, the GPU is emulated and this process has NVIDIA's runtime loaded."""
-    if "EMULATED_CUDA_NODE" not in os.environ or not re.search("cuda|nvidia", message, re.IGNORECASE):
+    """For where the GPU is emulated: the message, with the reason and a way out if it is about CUDA and this process has NVIDIA's runtime loaded."""
+    if not re.search("cuda|nvidia", message, re.IGNORECASE):
         return message
     runtime = _loaded_runtime()
     if not runtime:

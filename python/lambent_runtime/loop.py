@@ -241,6 +241,10 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 def _fail(api, request_id, error_type, message, trace, exception=None, asks=False):
     _report(error_type, message, trace)
+    if "shared memory" in message:
+        from .shared_memory import tidy_after
+
+        tidy_after(message)
     api.fail(request_id, error_type, _error_body(error_type, message, trace, exception), asks)
 
 

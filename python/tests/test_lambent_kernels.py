@@ -369,6 +369,20 @@ class PackageTest(GraphTest):
                 "gpu": {"launch_mode": "model", "domain": "vision", "share": 40, "memory": "64M"}, "tags": {"a b": "c"}})
         self.assertTrue(os.path.exists(os.path.join(package, "step.cu")))
 
+    def test_a_library_of_ptx_is_a_source_too(self):
+        library = os.path.join(self.folder, "library.ptx")
+        with open(library, "w", encoding="utf-8") as file:
+            file.write("// PTX\n")
+        self.launch()
+        self.graph.source(library).kernel("_Z5twicePf")(grid=1, block=1, arguments=[read_write(self.y)])
+        package = os.path.join(self.folder, "package")
+        self.graph.save(package)
+        with open(os.path.join(package, "lambent.toml"), "rb") as file:
+            self.assertEqual(tomllib.load(file)["sources"], ["library.ptx"])
+        self.assertTrue(os.path.exists(os.path.join(package, "library.ptx")))
+        with self.refused(".*other.cubin is no .cu or .ptx file"):
+            self.graph.source(os.path.join(self.folder, "other.cubin"))
+
     def test_unknown_settings_are_refused(self):
         self.launch()
         with self.refused("there is no setting 'timeout'; did you mean 'timeout_s'?"):

@@ -51,11 +51,15 @@ void print(const lambent::bundle::Manifest& manifest, bool json) {
 }
 
 Result<void> compile_device(const lambent::bundle::DeviceCompilation& compilation,
-                            const std::string& cubin, const std::string& ptx) {
+                            const std::string& cubin, const std::string& ptx,
+                            const std::string& older_ptx) {
   ASSIGN_OR_RETURN(const auto code, compile_for_device(compilation));
   RETURN_IF_ERROR(lambent::write_file_atomically(cubin, code.cubin, false));
-  const std::string text = std::string(lambent::cuda_abi::kPtxOfBundle) + code.ptx;
-  RETURN_IF_ERROR(lambent::write_file_atomically(ptx, text, false));
+  const std::string head(lambent::cuda_abi::kPtxOfBundle);
+  RETURN_IF_ERROR(lambent::write_file_atomically(ptx, head + code.ptx, false));
+  if (!older_ptx.empty() && !code.older_ptx.empty()) {
+    RETURN_IF_ERROR(lambent::write_file_atomically(older_ptx, head + code.older_ptx, false));
+  }
   for (const auto& lowered : code.lowered) std::cout << lowered << "\n";
   return {};
 }
@@ -107,14 +111,17 @@ struct Arguments {
   std::string folder;  // of a bundle
   std::string module;
   lambent::bundle::DeviceCompilation device;
-  std::string cubin, ptx;
+  std::string cubin, ptx, older_ptx;
   lambent::bundle::PtxJob job;
 };
 
 CLI::App* add_build(CLI::App& app, Arguments& arguments) {
   auto& request = arguments.build;
-  auto* build = app.add_subcommand("build", "compile a .cu file into a bundle");
-  build->add_option("FILE", request.source, "CUDA source that includes <lambent/kernel.h>")
+  auto* build =
+      app.add_subcommand("build", "compile a .cu file, or a library of PTX, into a bundle");
+  build
+      ->add_option("FILE", request.source,
+                   "CUDA source that includes <lambent/kernel.h>, or a .ptx file that has kernels")
       ->required();
   build->add_option("-o,--output", request.output_folder, "the bundle's folder")->required();
   build->add_option("--name", request.name, "the bundle's name; by default the file's");
@@ -190,6 +197,7 @@ CLI::App* add_compile_device(CLI::App& app, Arguments& arguments) {
   compile->add_option("--arch", device.architecture)->required();
   compile->add_option("--cubin", arguments.cubin)->required();
   compile->add_option("--ptx", arguments.ptx)->required();
+  compile->add_option("--older-ptx", arguments.older_ptx);
   compile->add_option("--kernel", device.expressions);
   return compile;
 }
@@ -235,7 +243,8 @@ int run_inspect(const Arguments& arguments) {
 }
 
 int run_compile_device(const Arguments& arguments) {
-  const auto compiled = compile_device(arguments.device, arguments.cubin, arguments.ptx);
+  const auto compiled =
+      compile_device(arguments.device, arguments.cubin, arguments.ptx, arguments.older_ptx);
   return compiled.ok() ? 0 : fail(compiled.error(), false);
 }
 

@@ -16,7 +16,7 @@ from certificates import Authority
 from harness import PREFIX, claim_ports
 from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy_total, invoke
 
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/34_ray_serve"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/35_ray_serve"
 HAS_SERVE = all(importlib.util.find_spec(each) for each in ("fastapi", "uvicorn", "aiohttp_cors")) if importlib.util.find_spec("ray") else False
 
 

@@ -44,6 +44,27 @@ def handler(event, context):
     return sum(sum(array.array("f", bytes(objects.get(each)))) for each in event["of"])
 """
 
+# What nvcc makes of `__global__ void twice(float* x, unsigned count)`, in short.
+LIBRARY = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry _Z5twicePfj(.param .u64 x, .param .u32 count) {
+  .reg .pred %p<2>; .reg .f32 %f<3>; .reg .b32 %r<3>; .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %p1, %r2, %r1;
+  @%p1 bra done;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r2, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd4];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd4], %f2;
+done:
+  ret;
+}
+"""
 KERNELS = """
 #include <lambent/kernel.h>
 
@@ -523,6 +544,27 @@ class Deployment(KernelTest):
                            capture_output=True)
         reply = self.ask("compiled", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]})
         self.assertEqual(self.outputs(reply)["y"]["data"], [2, 4, 6, 8])
+
+    def test_kernels_come_out_of_a_library_that_is_compiled_already(self):
+        graph = {"buffers": [tensor("y", "in_out", [4])], "steps": [{
+            "bundle": "bundles/library", "kernel": "_Z5twicePfj", "grid": [1], "block": [32],
+            "arguments": [{"buffer": "y", "access": "read_write"}, unsigned(3)]}]}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "library.ptx").write_text(LIBRARY)
+            (folder / "graph.json").write_text(json.dumps(graph))
+            (folder / "lambent.toml").write_text('name = "library"\nkind = "kernel"\nsources = ["library.ptx"]\n')
+            deploy = [PREFIX / "bin/lambent", "deploy", "--endpoint", self.worker.endpoint, folder]
+            subprocess.run(deploy, check=True, capture_output=True)
+            reply = self.ask("library", {"inputs": [{"name": "y", "data": [1, 2, 3, 4]}]})
+            self.assertEqual(self.outputs(reply)["y"]["data"], [2, 4, 6, 4])
+            # What its PTX says of parameters is what graphs are checked by.
+            graph["steps"][0]["arguments"].pop()
+            (folder / "graph.json").write_text(json.dumps(graph))
+            refused = subprocess.run(deploy, capture_output=True, text=True)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("_Z5twicePfj", refused.stderr)
+            self.assertIn("2", refused.stderr)
 
 
 class Faults(KernelTest):

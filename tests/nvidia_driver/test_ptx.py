@@ -86,6 +86,12 @@ class PtxTest(unittest.TestCase):
         binary, log = self.compiler.compile(self.programs["vector_add"], "--gpu-name=sm_70")
         self.assertIsNone(binary, "compute_80 is for no V100")
 
+    def test_a_t4_has_images_too(self):
+        older = {path.parent.name: path.read_bytes() for path in sorted(BUNDLES.glob("*/compute_75.ptx"))}
+        self.assertEqual(set(older), set(self.programs))
+        for name, ptx in older.items():
+            self.made(name, ptx, "sm_75")
+
     def test_a_bundle_of_ones_own_is_taken_too(self):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "halves.cu")

@@ -9,7 +9,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Union
 
 from .errors import GraphError
-from .package import graph_text
+from .package import SOURCE_ENDINGS, graph_text
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -51,8 +51,9 @@ def _files_of_folder(folder: str) -> Dict[str, bytes]:
         if name.startswith("lambent:"):
             continue
         path = os.path.join(folder, name)
-        source = os.path.join(folder, os.path.basename(name) + ".cu")
-        _add_bundle(files, name, source if not os.path.isdir(path) and os.path.isfile(source) else path)
+        sources = [os.path.join(folder, os.path.basename(name) + ending) for ending in SOURCE_ENDINGS]
+        compiled = [] if os.path.isdir(path) else [source for source in sources if os.path.isfile(source)]
+        _add_bundle(files, name, (compiled + [path])[0])
     return files
 
 
@@ -64,7 +65,7 @@ def _bundles(steps: List[Dict[str, Any]]) -> Set[str]:
 
 
 def _add_bundle(files: Dict[str, bytes], name: str, path: str) -> None:
-    for part, content in (_compile(path) if path.endswith(".cu") else _read_folder(path)).items():
+    for part, content in (_compile(path) if path.endswith(SOURCE_ENDINGS) else _read_folder(path)).items():
         files[name + "/" + part] = content
 
 

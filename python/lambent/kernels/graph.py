@@ -195,9 +195,12 @@ class Graph:
         return self._add_bundle(Bundle(self, "bundles/" + name, path, kernels))
 
     def source(self, path: str) -> Bundle:
-        """A .cu file of kernels; it goes into the package and is compiled by `lambent deploy`."""
-        if not path.endswith(".cu") or not os.path.isfile(path):
-            raise GraphError("%s is no .cu file" % path)
+        """A .cu file of kernels, or a library of kernels in PTX; it goes into the package and is compiled by `lambent deploy`.
+
+        Kernels of a .ptx file are named as their entries are: by `extern "C"` names, or by mangled ones.
+        """
+        if not path.endswith(package.SOURCE_ENDINGS) or not os.path.isfile(path):
+            raise GraphError("%s is no .cu or .ptx file" % path)
         name = os.path.splitext(os.path.basename(path))[0]
         return self._add_bundle(Bundle(self, "bundles/" + name, path, None))
 

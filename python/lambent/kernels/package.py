@@ -9,6 +9,8 @@ from .errors import GraphError, did_you_mean
 if TYPE_CHECKING:
     from .graph import Graph
 
+# What lambent-bundle makes a bundle of: sources, and libraries that are compiled already.
+SOURCE_ENDINGS = (".cu", ".ptx")
 _GPU_SETTINGS = ("launch_mode", "memory", "domain", "share")
 _SETTINGS = ("description", "timeout_s", "weight", "max_concurrency", "tags") + _GPU_SETTINGS
 
@@ -34,7 +36,7 @@ def save(graph: "Graph", folder: str, **settings: Any) -> None:
     for bundle in graph.bundles.values():
         if bundle.path is None:
             continue
-        if bundle.path.endswith(".cu"):
+        if bundle.path.endswith(SOURCE_ENDINGS):
             name = os.path.basename(bundle.path)
             if os.path.abspath(bundle.path) != os.path.abspath(os.path.join(folder, name)):
                 shutil.copyfile(bundle.path, os.path.join(folder, name))

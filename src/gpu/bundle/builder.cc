@@ -1,11 +1,15 @@
 #include "gpu/bundle/builder.h"
 
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
 #include "core/base/fd.h"
 #include "gpu/bundle/bundle.h"
 #include "gpu/bundle/host_compiler.h"
+#include "gpu/bundle/program_kernels.h"
+#include "gpu/bundle/ptx_program.h"
+#include "gpu/cuda_abi/ptx_job.h"
 
 namespace lambent::bundle {
 namespace {
@@ -13,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kHostFile = "host-x86_64.so";
+constexpr const char* kOlderPtx = "compute_75.ptx";  // for a T4
+constexpr size_t kMostLibraryBytes = 64 * 1024 * 1024;
 
 // A folder that is removed unless it was renamed away.
 class ScratchFolder {
@@ -60,10 +66,19 @@ Result<std::vector<Kernel>> inspect(const BuildRequest& request, const std::stri
 Result<std::string> add_device_images(const BuildRequest& request, const ScratchFolder& folder,
                                       Manifest& manifest) {
   const std::string cubin = request.architecture + ".cubin";
-  std::vector<std::string> command = {
-      request.worker_program, "compile-device", request.source,           "--include",
-      request.include_folder, "--arch",         request.architecture,     "--cubin",
-      folder / cubin,         "--ptx",          folder / "compute_80.ptx"};
+  std::vector<std::string> command = {request.worker_program,
+                                      "compile-device",
+                                      request.source,
+                                      "--include",
+                                      request.include_folder,
+                                      "--arch",
+                                      request.architecture,
+                                      "--cubin",
+                                      folder / cubin,
+                                      "--ptx",
+                                      folder / "compute_80.ptx",
+                                      "--older-ptx",
+                                      folder / kOlderPtx};
   for (const auto& kernel : manifest.kernels) {
     command.push_back("--kernel");
     command.push_back(kernel.expression);
@@ -82,7 +97,57 @@ Result<std::string> add_device_images(const BuildRequest& request, const Scratch
   }
   manifest.images.push_back({request.architecture, cubin});
   manifest.images.push_back({"compute_80", "compute_80.ptx"});
+  std::error_code ignored;
+  if (fs::exists(folder / kOlderPtx, ignored)) manifest.images.push_back({"compute_75", kOlderPtx});
   return std::string();
+}
+
+// Compiles the source; a note if there are no device images.
+Result<std::string> build_source(const BuildRequest& request, const ScratchFolder& folder,
+                                 const HostCompilation& host, Manifest& manifest) {
+  RETURN_IF_ERROR(compile_for_host(host));
+  manifest.images.push_back({"host-x86_64", kHostFile});
+  ASSIGN_OR_RETURN(manifest.kernels, inspect(request, host.output));
+  if (request.host_only) return std::string();
+  return add_device_images(request, folder, manifest);
+}
+
+// "compute_90a" of PTX that says ".target sm_90a, debug".
+Result<std::string> virtual_machine_of(const std::string& ptx, const std::string& file) {
+  constexpr std::string_view kTarget = ".target", kArchitecture = "sm_";
+  const size_t target = ptx.find(kTarget);
+  const size_t end = target == ptx.npos ? ptx.npos : ptx.find('\n', target);
+  const size_t begin = ptx.find(kArchitecture, target);
+  if (target == ptx.npos || begin >= end) {
+    return Error{ErrorCode::kInvalidArgument, file + " is no PTX: it has no .target of a GPU"};
+  }
+  size_t last = begin + kArchitecture.size();
+  while (last < ptx.size() && std::isalnum(static_cast<unsigned char>(ptx[last])) != 0) ++last;
+  return "compute_" + ptx.substr(begin + kArchitecture.size(), last - begin - kArchitecture.size());
+}
+
+// A library of kernels that is compiled already: PTX says which parameters they have, is translated
+// for the host, and is the device image as it is.
+Result<void> take_library(const BuildRequest& request, const ScratchFolder& folder,
+                          const HostCompilation& host, Manifest& manifest) {
+  ASSIGN_OR_RETURN(const std::string ptx, read_file(request.source, kMostLibraryBytes));
+  ASSIGN_OR_RETURN(const std::string machine, virtual_machine_of(ptx, request.source));
+  const auto names = compile_ptx({ptx}, host, "-O2");
+  if (!names.ok()) return names.error().with_context(request.source);
+  if (names->empty()) {
+    return Error{ErrorCode::kInvalidArgument, request.source + " has no kernels (.visible .entry)"};
+  }
+  manifest.images.push_back({"host-x86_64", kHostFile});
+  ASSIGN_OR_RETURN(manifest.kernels, inspect(request, host.output));
+  for (Kernel& kernel : manifest.kernels) {
+    kernel.lowered = kernel.name;
+    const KernelExpression expression = expression_of_symbol(kernel.name);
+    kernel.expression = expression.name + expression.parameters;
+  }
+  if (request.host_only) return {};
+  const std::string file = machine + ".ptx";
+  manifest.images.push_back({machine, file});
+  return write_file_atomically(folder / file, std::string(cuda_abi::kPtxOfBundle) + ptx, false);
 }
 
 Result<void> replace_folder(const std::string& from, const std::string& to) {
@@ -127,11 +192,10 @@ Result<BuildOutcome> build_bundle(const BuildRequest& request) {
   host.scratch_folder = scratch / "";
   host.compiler = request.host_compiler;
   host.limits = request.limits;
-  RETURN_IF_ERROR(compile_for_host(host));
-  manifest.images.push_back({"host-x86_64", kHostFile});
-  ASSIGN_OR_RETURN(manifest.kernels, inspect(request, host.output));
-  if (!request.host_only) {
-    ASSIGN_OR_RETURN(outcome.note, add_device_images(request, folder, manifest));
+  if (is_ptx({request.source})) {
+    RETURN_IF_ERROR(take_library(request, folder, host, manifest));
+  } else {
+    ASSIGN_OR_RETURN(outcome.note, build_source(request, folder, host, manifest));
   }
 
   ASSIGN_OR_RETURN(manifest.content_sha256, content_hash(fresh, manifest));

@@ -1,4 +1,5 @@
-// Makes a kernel bundle from a .cu file: host image, and device images where NVRTC is there.
+// Makes a kernel bundle from a .cu file: host image, and device images where NVRTC is there; or
+// from a library of kernels that is compiled already, a .ptx file: a host image, and the PTX.
 // Blocks for the time of the compilers, which run as child processes. Used by lambent-bundle.
 #pragma once
 
@@ -20,7 +21,8 @@ struct BuildRequest {
   std::string include_folder;  // holds lambent/kernel.h
   // The program that answers `inspect MODULE` and `compile-device ...`: lambent-bundle itself.
   std::string worker_program;
-  ChildLimits limits;
+  // Of each compiler, on a machine that may have other things to do.
+  ChildLimits limits = {.wall_time = seconds(600)};
 };
 
 struct BuildOutcome {

@@ -42,6 +42,19 @@ struct Hasher {
   }
 };
 
+// The virtual machine in "compute_80", "compute_90a" or "compute_100f".
+struct VirtualMachine {
+  int number = 0;
+  bool is_exact = false;      // a: for devices of this very number
+  bool is_of_family = false;  // f: for this and later ones of the same generation
+
+  bool runs_on(int major, int minor) const {
+    const int device = major * 10 + minor;
+    if (is_exact) return number == device;
+    return number <= device && (!is_of_family || number / 10 == major);
+  }
+};
+
 // The number in "sm_90" or "compute_80".
 std::optional<int> number_after(std::string_view target, std::string_view prefix) {
   if (!target.starts_with(prefix)) return {};
@@ -50,6 +63,17 @@ std::optional<int> number_after(std::string_view target, std::string_view prefix
   const auto [end, error] = std::from_chars(target.begin(), target.end(), number);
   if (error != std::errc() || end != target.end()) return {};
   return number;
+}
+
+std::optional<VirtualMachine> virtual_machine_of(std::string_view target) {
+  VirtualMachine machine;
+  machine.is_exact = target.ends_with('a');
+  machine.is_of_family = target.ends_with('f');
+  if (machine.is_exact || machine.is_of_family) target.remove_suffix(1);
+  const auto number = number_after(target, "compute_");
+  if (!number) return {};
+  machine.number = *number;
+  return machine;
 }
 
 Result<std::string> hash_of(const std::string& folder, const Manifest& manifest,
@@ -103,9 +127,9 @@ std::vector<Bundle::Choice> Bundle::images_for(int major, int minor) const {
       if (*binary / 10 == major && *binary % 10 <= minor) {
         ranked.emplace_back(2000 + *binary, Choice{path, true});
       }
-    } else if (const auto virtual_machine = number_after(image.target, "compute_")) {
-      if (*virtual_machine <= major * 10 + minor) {
-        ranked.emplace_back(1000 + *virtual_machine, Choice{path, true});
+    } else if (const auto machine = virtual_machine_of(image.target)) {
+      if (machine->runs_on(major, minor)) {
+        ranked.emplace_back(1000 + machine->number, Choice{path, true});
       }
     } else if (image.target == kHostTarget) {
       ranked.emplace_back(0, Choice{path, false});

@@ -51,6 +51,23 @@ class BundleTest : public testing::Test {
   Manifest manifest_;
 };
 
+TEST_F(BundleTest, PtxForOneArchitectureOrOneGenerationIsOfferedToTheseAlone) {
+  for (const auto& [target, file] : {std::pair("compute_75", "75"), std::pair("compute_90a", "90a"),
+                                     std::pair("compute_100f", "100f")}) {
+    write(file, file);
+    manifest_.images.push_back({target, file});
+  }
+  auto hash = content_hash(folder_, manifest_);
+  ASSERT_TRUE(hash.ok());
+  manifest_.content_sha256 = *hash;
+  write(kManifestFile, to_json(manifest_));
+  EXPECT_EQ(files_for(7, 5), "75 host-x86_64.so");
+  EXPECT_EQ(files_for(9, 0), "sm_90.cubin 90a ptx 75 host-x86_64.so");
+  EXPECT_EQ(files_for(9, 1), "sm_90.cubin ptx 75 host-x86_64.so");
+  EXPECT_EQ(files_for(10, 3), "100f ptx 75 host-x86_64.so");
+  EXPECT_EQ(files_for(12, 0), "ptx 75 host-x86_64.so");
+}
+
 TEST_F(BundleTest, ADeviceIsOfferedItsOwnCodeFirstThenPortableCodeThenTheHost) {
   EXPECT_EQ(files_for(9, 0), "sm_90.cubin ptx host-x86_64.so");
   EXPECT_EQ(files_for(8, 6), "sm_80.cubin ptx host-x86_64.so");

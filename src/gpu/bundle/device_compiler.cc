@@ -136,6 +136,16 @@ class Compilation {
   Program program_ = nullptr;
 };
 
+Result<std::string> ptx_for(const Nvrtc& nvrtc, const DeviceCompilation& what,
+                            const std::string& source, const std::string& machine) {
+  Compilation compilation(nvrtc, what);
+  RETURN_IF_ERROR(compilation.run(source, machine));
+  ASSIGN_OR_RETURN(std::string ptx, compilation.read(nvrtc.ptx_size, nvrtc.ptx));
+  // NVRTC counts the zero behind it; in a file it would be a word that no compiler knows.
+  ptx.resize(std::strlen(ptx.c_str()));
+  return with_least_version(std::move(ptx));
+}
+
 }  // namespace
 
 Result<DeviceCode> compile_for_device(const DeviceCompilation& what) {
@@ -148,12 +158,9 @@ Result<DeviceCode> compile_for_device(const DeviceCompilation& what) {
   for (const auto& expression : what.expressions) {
     ASSIGN_OR_RETURN(code.lowered.emplace_back(), binary.lowered(expression));
   }
-  Compilation portable(nvrtc, what);
-  RETURN_IF_ERROR(portable.run(source, what.virtual_machine));
-  ASSIGN_OR_RETURN(std::string ptx, portable.read(nvrtc.ptx_size, nvrtc.ptx));
-  // NVRTC counts the zero behind it; in a file it would be a word that no compiler knows.
-  ptx.resize(std::strlen(ptx.c_str()));
-  code.ptx = with_least_version(std::move(ptx));
+  ASSIGN_OR_RETURN(code.ptx, ptx_for(nvrtc, what, source, what.virtual_machine));
+  auto older = ptx_for(nvrtc, what, source, what.older_machine);
+  if (older.ok()) code.older_ptx = std::move(*older);
   return code;
 }
 

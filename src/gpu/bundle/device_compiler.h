@@ -15,12 +15,14 @@ struct DeviceCompilation {
   std::string include_folder;
   std::string architecture = "sm_90";          // of the cubin
   std::string virtual_machine = "compute_80";  // of the PTX
+  std::string older_machine = "compute_75";    // of PTX for GPUs before these, where it can be
   std::vector<std::string> expressions;        // of the kernels, such as matmul_tiled<16>
 };
 
 struct DeviceCode {
   std::string cubin;
   std::string ptx;
+  std::string older_ptx;             // empty: the source uses what older GPUs have not
   std::vector<std::string> lowered;  // the symbol of each expression
 };
 
