@@ -46,6 +46,7 @@ struct Sizes {
   uint32_t slots = 1;
   Bytes device_memory;
   std::vector<GpuFacts> gpus;
+  std::vector<Bytes> for_functions;
 };
 
 Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
@@ -57,6 +58,18 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
   sizes.slots = devices.empty() ? std::max(1U, std::thread::hardware_concurrency())
                                 : static_cast<uint32_t>(devices.size()) * config.concurrency;
   return sizes;
+}
+
+// What functions find on the other nodes, also on those that are lost.
+worker::OtherNodes gpus_of_others(cluster::ClusterNode& node) {
+  // The first node takes changes while it answers. This one then only has copies.
+  worker::OtherNodes others{.judged = node.is_replica() && node.home() != node.self() &&
+                                      !node.is_lost(node.home())};
+  for (cluster::ClusterNode::Other& other : node.others()) {
+    if (!other.gpus) others.judged = true;
+    others.gpus.push_back(std::move(other.gpus).value_or(std::vector<Bytes>()));
+  }
+  return others;
 }
 
 // Pipelines take parts of several GPUs, and a CPU variant needs none.
@@ -74,7 +87,8 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
-                             .gpus = sizes.gpus};
+                             .gpus = sizes.gpus,
+                             .for_functions = sizes.for_functions};
   Bytes busy;
   if (quotas != nullptr) {
     report.tenants = quotas->uses();
@@ -127,7 +141,8 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   if (!credentials.ok()) return credentials.error().with_context("--cluster-key");
   ASSIGN_OR_RETURN(auto policy, routing::make_policy(config.cluster_policy, {}));
   ASSIGN_OR_RETURN(ClusterTold told, listed_nodes(config.cluster_nodes));
-  const Sizes sizes = sizes_of(config, devices);
+  Sizes sizes = sizes_of(config, devices);
+  sizes.for_functions = uses.worker.deployments().gpus().own();
   made.reset(new NodeCluster());
   worker::Worker& worker = uses.worker;
   tenants::AccessControl& access = uses.access;
@@ -161,6 +176,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   cluster::ClusterNode& node = *made->node_;
   // Other nodes have copies of the home's functions.
   worker.schedules().only_if([&node] { return node.home() == node.self(); });
+  worker.deployments().gpus().regard_others([&node] { return gpus_of_others(node); });
   made->copy_catalog(config, uses);
   made->copy_volumes(uses);
   made->quotas_ = std::make_unique<NodeQuotas>(NodeQuotas::Dependencies{

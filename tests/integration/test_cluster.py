@@ -351,6 +351,42 @@ class NodesWithOtherGpus(unittest.TestCase):
             cluster["a"].invoke("pair", {})
         self.assertIn("no node of the cluster has the 2 GPUs with 64 MiB each", str(raised.exception))
 
+    def test_functions_are_deployed_where_no_gpu_is_and_refused_where_no_node_has_it(self):
+        cluster = Cluster(self, gpu={"a": "none", "b": "emulated:tiny", "c": "emulated:tiny-x4"}, policy="random")
+        cluster.wait_until_up()
+
+        def create(name, **tags):
+            code = make_zip({"app.py": ECHO.replace("VERSION", "1")})
+            return cluster["a"].create(name, code, tags={f"lambent:{key.replace('_', '-')}": value for key, value in tags.items()})
+        # The home has no GPU, and takes them for the nodes that have some.
+        create("one", gpu_memory="64MiB", min_instances="1")
+        create("pair", gpu_memory="64MiB", gpu_count="2")
+        cluster.wait_for(lambda: all({"one", "pair"} <= {each["name"] for each in cluster[node].request("GET", "/v1/functions").json["functions"]}
+                                     for node in "abc"))
+        for node in "abc" * 4:
+            self.assertEqual(cluster[node].invoke("one", {"by": node}).json["event"], {"by": node})
+            self.assertEqual(cluster[node].invoke("pair", {"by": node}).json["event"], {"by": node})
+        ran = cluster.completed("one")
+        self.assertEqual((ran["a"], ran["b"] + ran["c"]), (0, 12))
+        self.assertEqual(cluster.completed("pair"), {"a": 0, "b": 0, "c": 12})
+        # No node has these.
+        for tags, words in (({"gpu_memory": "64GiB"}, "no other node of the cluster has what it takes"),
+                            ({"gpu_memory": "64MiB", "gpu_count": "5"}, "no other node of the cluster has what it takes")):
+            with self.assertRaises(HttpError) as raised:
+                create("large", **tags)
+            self.assertEqual(raised.exception.status, 400)
+            self.assertIn(words, str(raised.exception))
+        # A change while the only node with its GPUs is lost is taken; calls say what is missing.
+        cluster["c"].kill()
+        cluster.wait_for(lambda: cluster.states("a")["c"] == "lost")
+        cluster["a"].request("PUT", "/2015-03-31/functions/pair/configuration", json.dumps({"Description": "changed"}))
+        with self.assertRaises(HttpError) as raised:
+            cluster["a"].invoke("pair", {})
+        self.assertEqual(raised.exception.status, 503)
+        cluster["c"].start()
+        cluster.wait_until_up()
+        self.assertEqual(cluster["b"].invoke("pair", {"again": 1}).json["event"], {"again": 1})
+
 
 class Members(unittest.TestCase):
     def test_they_are_told_with_leases_and_stay_while_they_answer(self):

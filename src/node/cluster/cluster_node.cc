@@ -80,6 +80,16 @@ bool is_no_answer(const std::optional<http::Response>& known) {
   return !known || known->status == 412 || known->status == 429 || known->status >= 500;
 }
 
+// What functions find on them, as the node says, or those who tell of it.
+std::optional<std::vector<Bytes>> gpus_of(const MemberTable::Entry& entry) {
+  const bool has_said = !entry.report.version.empty();
+  if (has_said) return entry.report.gpus_for_functions();
+  if (entry.member.gpus.empty()) return std::nullopt;
+  std::vector<Bytes> memory;
+  for (const GpuFacts& gpu : entry.member.gpus) memory.push_back(gpu.memory);
+  return memory;
+}
+
 // Why no node that takes work has these GPUs; nothing: this one has, and tells what keeps it.
 std::optional<Error> refusal_of(const MemberTable& table, const std::string& function,
                                 const GpuRequest& needs) {
@@ -264,6 +274,7 @@ std::vector<ClusterNode::Other> ClusterNode::others() {
     Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost,
                                        answers ? &entry.report.tenants : nullptr);
     other.endpoint.encrypt = uses_.connector;
+    other.gpus = gpus_of(entry);
   }
   return others;
 }

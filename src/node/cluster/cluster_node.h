@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -106,6 +107,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     bool is_lost = false;
     // What it said last of tenants, until it says it again; null: it does not answer.
     const std::vector<TenantUse>* tenants = nullptr;
+    // What each of its GPUs has for a function, as it said last, or others of it; nothing: neither.
+    std::optional<std::vector<Bytes>> gpus = {};
   };
   std::vector<Other> others();
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.

@@ -215,9 +215,8 @@ routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function)
 }
 
 bool MemberTable::could_hold(routing::NodeIndex index, unsigned gpus, Bytes memory) const {
-  const std::vector<GpuFacts>& all = entry_by_index_[index]->report.gpus;
-  const auto large =
-      std::ranges::count_if(all, [&](const GpuFacts& gpu) { return memory <= gpu.memory; });
+  const std::vector<Bytes> all = entry_by_index_[index]->report.gpus_for_functions();
+  const auto large = std::ranges::count_if(all, [&](Bytes gpu) { return memory <= gpu; });
   return static_cast<size_t>(large) >= gpus;
 }
 

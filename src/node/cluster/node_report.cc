@@ -52,6 +52,19 @@ bool read_gpus(const json& object, NodeReport& report) {
   return true;
 }
 
+// Likewise.
+bool read_for_functions(const json& object, NodeReport& report) {
+  const auto found = object.find("for_functions");
+  if (found == object.end()) return true;
+  if (!found->is_array() || found->size() > kMostGpus) return false;
+  std::vector<Bytes>& memory = report.for_functions.emplace();
+  for (const json& each : *found) {
+    if (!each.is_number_unsigned() || each.get<uint64_t>() > UINT64_MAX / 2) return false;
+    memory.emplace_back(each.get<uint64_t>());
+  }
+  return true;
+}
+
 // Programs before say nothing of it.
 bool read_functions(const json& object, const char* key, std::vector<uint64_t>& functions) {
   const auto found = object.find(key);
@@ -154,6 +167,13 @@ bool read_warm(const json& object, NodeReport& report) {
 
 }  // namespace
 
+std::vector<Bytes> NodeReport::gpus_for_functions() const {
+  if (for_functions) return *for_functions;
+  std::vector<Bytes> memory;
+  for (const GpuFacts& gpu : gpus) memory.push_back(gpu.memory);
+  return memory;
+}
+
 Warmth NodeReport::warmth(uint64_t function) const {
   // Of two entries of one function the better is the last.
   const auto after =
@@ -184,20 +204,26 @@ std::string to_json(const NodeReport& report) {
   for (const GpuFacts& gpu : report.gpus) {
     gpus.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory.count}});
   }
-  return json_text(json{{"node", report.node},
-                        {"version", report.version},
-                        {"takes_work", report.takes_work},
-                        {"shares_objects", report.shares_objects},
-                        {"shares_versions", report.shares_versions},
-                        {"slots", report.slots},
-                        {"load", report.load},
-                        {"memory_free", report.memory_free.count},
-                        {"gpus", std::move(gpus)},
-                        {"warm", std::move(warm)},
-                        {"fetched", json_of(report.fetched)},
-                        {"absent", json_of(report.absent)},
-                        {"revoked", std::move(revoked)},
-                        {"tenants", std::move(tenants)}});
+  json object{{"node", report.node},
+              {"version", report.version},
+              {"takes_work", report.takes_work},
+              {"shares_objects", report.shares_objects},
+              {"shares_versions", report.shares_versions},
+              {"slots", report.slots},
+              {"load", report.load},
+              {"memory_free", report.memory_free.count},
+              {"gpus", std::move(gpus)},
+              {"warm", std::move(warm)},
+              {"fetched", json_of(report.fetched)},
+              {"absent", json_of(report.absent)},
+              {"revoked", std::move(revoked)},
+              {"tenants", std::move(tenants)}};
+  if (report.for_functions) {
+    json memory = json::array();
+    for (const Bytes each : *report.for_functions) memory.push_back(each.count);
+    object["for_functions"] = std::move(memory);
+  }
+  return json_text(object);
 }
 
 Result<NodeReport> parse_report(std::string_view text) {
@@ -221,6 +247,7 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (!read_functions(object, "fetched", report.fetched)) return invalid();
   if (!read_functions(object, "absent", report.absent)) return invalid();
   if (!read_revoked(object, report) || !read_gpus(object, report)) return invalid();
+  if (!read_for_functions(object, report)) return invalid();
   if (!read_tenants(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,8 @@ struct NodeReport {
   uint32_t load = 0;
   Bytes memory_free;
   std::vector<GpuFacts> gpus;
+  // What each GPU on which functions take turns has for one. Programs before say nothing of it.
+  std::optional<std::vector<Bytes>> for_functions = {};
   // Functions with idle sandboxes, by routing::hash_of(), sorted by it.
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
   // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.
@@ -38,6 +41,8 @@ struct NodeReport {
   // Of tenants with quotas what they use here. Likewise.
   std::vector<TenantUse> tenants = {};
 
+  // What is known of that, else what its GPUs have.
+  std::vector<Bytes> gpus_for_functions() const;
   // Of `fetched` and `absent` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
 };

@@ -17,6 +17,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .load = 3,
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
+                          .for_functions = std::vector{Bytes::gib(15)},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
                           .fetched = {4, 7},
                           .absent = {3, 9},
@@ -40,10 +41,26 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->load, 3U);
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
   EXPECT_EQ(read->gpus, report.gpus);
+  EXPECT_EQ(read->for_functions, report.for_functions);
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
   EXPECT_EQ(read->absent, report.absent);
   EXPECT_EQ(read->revoked, report.revoked);
+}
+
+TEST(NodeReportTest, FunctionsFindWhatANodeSaysOrElseItsGpus) {
+  NodeReport report{.node = "a", .gpus = {{"T4", Bytes::gib(16)}}};
+  EXPECT_EQ(parse_report(to_json(report))->gpus_for_functions(), std::vector{Bytes::gib(16)});
+  // All of its GPUs are kept for pipelines.
+  report.for_functions.emplace();
+  EXPECT_TRUE(parse_report(to_json(report))->gpus_for_functions().empty());
+  report.for_functions = std::vector{Bytes(777)};
+  const std::string text = to_json(report);
+  for (const std::string wrong : {"-777", "7.5", "\"777\"", "18446744073709551615"}) {
+    std::string changed = text;
+    changed.replace(changed.find("777"), 3, wrong);
+    EXPECT_FALSE(parse_report(changed).ok()) << wrong;
+  }
 }
 
 TEST(NodeReportTest, WhatNoTenantCanUseIsNoReport) {

@@ -141,11 +141,12 @@ bool has_image_elsewhere(const FunctionSpec& spec, const ImageReference& image) 
 // What the image says of what the function does not, and what the function is known by from then
 // on: the digest that its tag named.
 Result<void> fit_to_image(FunctionSpec& spec, const images::PulledImage& image,
-                          const images::ImageStore& store, const FunctionRules& rules) {
+                          const images::ImageStore& store, const FunctionRules& rules,
+                          const OtherNodes& others) {
   ASSIGN_OR_RETURN(ImageCommand command, parse_image_command(spec.handler));
   const auto start = images::start_of(image, command);
   if (!start.ok()) return start.error();
-  if (uses_a_gpu(spec)) RETURN_IF_ERROR(store.check_gpu(image));
+  if (uses_a_gpu(spec) && could_run_here(spec, rules)) RETURN_IF_ERROR(store.check_gpu(image));
   command.image.digest = image.digest;
   spec.handler = text_of(command);
   spec.code_sha256 = images::code_sha256_of(image.digest);
@@ -153,7 +154,7 @@ Result<void> fit_to_image(FunctionSpec& spec, const images::PulledImage& image,
   // A port that the function does not name is the only one that the image names.
   const bool is_default = spec.http.port == HttpContract().port;
   if (is_default && image.config.ports.size() == 1) spec.http.port = image.config.ports.front();
-  return check_function(as_function(spec), rules);
+  return check_function(as_function(spec), rules, others);
 }
 
 Error another_change(const FunctionName& name) {
@@ -204,9 +205,20 @@ bool uses_slices(const PipelinePackage& package, bool has_slices) {
 }  // namespace
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
-  RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
+  RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions, gpus_.others()));
   if (runs_image(spec)) RETURN_IF_ERROR(check_image_function(spec));
-  RETURN_IF_ERROR(check_instances(spec));
+  const FunctionSpec* before = uses_.functions.find(spec.name);
+  // What was promised stays so, also in a worker that is smaller now. Nodes with its GPUs keep
+  // them.
+  const bool promises_more = before == nullptr || spec.min_instances > before->min_instances;
+  if (spec.min_instances > 0 && promises_more && could_run_here(spec, rules_->functions)) {
+    const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
+    RETURN_IF_ERROR(check_instances(spec, uses_.functions.with_instances(),
+                                    {.options = dispatcher.options(),
+                                     .quotas = quotas_.find(spec.name.tenant),
+                                     .keeps_instances = dispatcher.policy().keeps_instances(),
+                                     .context_memory = rules_->functions.context_memory}));
+  }
   if (!spec.mounts.empty()) {
     if (!mounts_.folders) {
       return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
@@ -220,19 +232,6 @@ Result<void> Deployments::check(const FunctionSpec& spec) const {
   });
   if (!resolved.ok()) return resolved.error();
   return {};
-}
-
-Result<void> Deployments::check_instances(const FunctionSpec& spec) const {
-  const FunctionSpec* before = uses_.functions.find(spec.name);
-  // What was promised stays so, also in a worker that is smaller now.
-  if (before != nullptr && spec.min_instances <= before->min_instances) return {};
-  const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
-  if (spec.min_instances == 0) return {};
-  return worker::check_instances(spec, uses_.functions.with_instances(),
-                                 {.options = dispatcher.options(),
-                                  .quotas = quotas_.find(spec.name.tenant),
-                                  .keeps_instances = dispatcher.policy().keeps_instances(),
-                                  .context_memory = rules_->functions.context_memory});
 }
 
 void Deployments::create(FunctionChange change, Done done) {
@@ -310,7 +309,9 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
   const bool needs_files =
       change.has_code() || has_graph(change.spec.kind) || !change.spec.mounts.empty() || has_zones;
   if (!needs_files && runs_image(change.spec)) {
-    return pull({.change = std::move(change)}, std::move(answer), std::move(finish));
+    OtherNodes others = gpus_.others();
+    return pull({.change = std::move(change), .others = std::move(others)}, std::move(answer),
+                std::move(finish));
   }
   if (!needs_files) {
     return put_within_quota({.change = std::move(change)}, std::move(finish));
@@ -321,6 +322,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
     Result<void> result;
   };
   auto work = std::make_shared<Work>();
+  work->unpacking.others = gpus_.others();
   work->unpacking.change = std::move(change);
   if (const FunctionSpec& spec = work->unpacking.change.spec; !spec.mounts.empty()) {
     auto folders = mounts_.folders(spec);
@@ -334,7 +336,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
                         collector_.came(work->unpacking.change.spec.code_sha256);
                         if (!work->result.ok()) return finish(work->result.error());
                         const auto good = check_function(as_function(work->unpacking.change.spec),
-                                                         rules_->functions);
+                                                         rules_->functions, work->unpacking.others);
                         if (!good.ok()) return finish(good.error());
                         install(std::move(work->unpacking), answer, finish);
                       });
@@ -366,7 +368,8 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
   }
   if (spec.kind == FunctionKind::kKernel) {
     return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
-                          most_device_memory(spec.kind, rules.functions));
+                          std::max(most_device_memory(spec.kind, rules.functions),
+                                   unpacking.others.most() - rules.functions.call_workspace));
   }
   if (spec.kind == FunctionKind::kWorkflow) {
     ASSIGN_OR_RETURN(unpacking.graph, read_workflow(folder, spec.handler));
@@ -444,7 +447,8 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
       [this, timer, shared, done = std::move(done)](Result<images::PulledImage> here) {
         uses_.loop.cancel(timer);
         if (!here.ok()) return done(here.error());
-        const auto fit = fit_to_image(shared->change.spec, *here, *uses_.images, rules_->functions);
+        const auto fit = fit_to_image(shared->change.spec, *here, *uses_.images, rules_->functions,
+                                      shared->others);
         if (!fit.ok()) return done(fit.error());
         put_within_quota(std::move(*shared), done);
       });
@@ -773,9 +777,12 @@ void Deployments::forget(const FunctionSpec& spec) {
 }
 
 dispatch::FunctionProfile Deployments::profile(const FunctionSpec& spec) const {
-  return profile_of(spec, uses_.functions.sandbox_revision(spec.id),
-                    rules_->functions.context_memory, uses_.statistics.find(spec.id),
-                    uses_.functions.account_of(spec.name));
+  auto profile =
+      profile_of(spec, uses_.functions.sandbox_revision(spec.id), rules_->functions.context_memory,
+                 uses_.statistics.find(spec.id), uses_.functions.account_of(spec.name));
+  // Nodes that have its GPUs keep some ready.
+  if (!could_run_here(spec, rules_->functions)) profile.min_instances = 0;
+  return profile;
 }
 
 Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {

@@ -85,6 +85,7 @@ class Deployments {
       : uses_(dependencies),
         mounts_(std::move(mounts)),
         rules_(std::make_shared<const Rules>(std::move(rules))),
+        gpus_(rules_->functions),
         pending_([environments = uses_.environments, images = uses_.images](const auto& awaited) {
           std::string said = images == nullptr ? "" : images->progress(awaited);
           return said.empty() && environments != nullptr ? environments->progress(awaited) : said;
@@ -126,6 +127,8 @@ class Deployments {
   // What a tenant has; of code, what it has on the disk, volumes included.
   FunctionTotals totals(TenantId tenant) const;
 
+  ClusterGpus& gpus() { return gpus_; }
+
   // What tenants may deploy.
   FunctionQuotas& quotas() { return quotas_; }
 
@@ -143,6 +146,7 @@ class Deployments {
     std::string cuda_package = {};         // as CudaPackages finds it
     std::vector<std::string> mount_folders = {};
     TimeZones zones = {};  // of its schedules
+    OtherNodes others = {};
   };
 
   // What is wrong with the function itself, and the secrets that it refers to and are not there.
@@ -181,13 +185,13 @@ class Deployments {
   // another's. UNAVAILABLE: processes of another are on it still.
   Result<void> claim_gpu(const FunctionSpec& spec);
   void release_gpu_unless_used(const FunctionName& name);
-  Result<void> check_instances(const FunctionSpec& spec) const;
   // Once sandboxes of before serve its calls no longer.
   void answer_after_hand_over(FunctionSpec spec, Done done);
 
   const Dependencies uses_;
   const MountUses mounts_;
   const std::shared_ptr<const Rules> rules_;
+  ClusterGpus gpus_;
   PendingDeployments pending_;
   FunctionQuotas quotas_;
   GpuTenancy tenancy_;

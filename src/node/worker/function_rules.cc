@@ -44,8 +44,14 @@ Result<void> check_network(const FunctionSpec& spec, const FunctionRules& rules)
                "network: this machine can give functions none: " + rules.network_reason};
 }
 
+// What an error says of the rest of the cluster.
+std::string nor_elsewhere(const OtherNodes& others) {
+  return others.gpus.empty() ? "" : ", and no other node of the cluster has what it takes";
+}
+
 // What takes several GPUs together.
-Result<void> check_gang(const FunctionSpec& spec, const FunctionRules& rules) {
+Result<void> check_gang(const FunctionSpec& spec, const FunctionRules& rules,
+                        const OtherNodes& others) {
   if (spec.gpu.count <= 1) return {};
   const std::string count = "gpu.count is " + std::to_string(spec.gpu.count) + ", but ";
   if (!rules.no_gangs.empty()) return Error{ErrorCode::kFailedPrecondition, count + rules.no_gangs};
@@ -55,10 +61,53 @@ Result<void> check_gang(const FunctionSpec& spec, const FunctionRules& rules) {
   if (large >= static_cast<int64_t>(spec.gpu.count)) return {};
   return invalid(count + "this worker has " + std::to_string(large) + " GPU" +
                  (large == 1 ? "" : "s") + " with " + to_string(spec.gpu.memory) +
-                 " for a function; take fewer, or less gpu.memory of each");
+                 " for a function" + nor_elsewhere(others) +
+                 "; take fewer, or less gpu.memory of each");
+}
+
+// That this worker's GPUs are as many and as large as the function asks for.
+Result<void> check_gpus(const FunctionSpec& spec, const FunctionRules& rules,
+                        const OtherNodes& others) {
+  // Where no GPU is large enough, the host serves a function that has a CPU variant.
+  const bool host_serves = spec.cpu_variant && rules.host_overflow;
+  if (takes_turns_on_a_gpu(spec) && !host_serves && rules.device_memory == Bytes(0)) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 (!rules.has_slices
+                      ? "the function asks for a GPU, but this worker has none; start it with --gpu"
+                      : "the function asks for a GPU, but this worker keeps all of its own for "
+                        "pipelines; give it fewer with --pipeline-slices") +
+                     nor_elsewhere(others)};
+  }
+  const Bytes most = most_device_memory(spec.kind, rules);
+  if (!host_serves && spec.gpu.memory > most) {
+    return invalid("the function asks for " + to_string(spec.gpu.memory) +
+                   " of device memory; the largest GPU here has " + to_string(most) +
+                   " for a function" + nor_elsewhere(others));
+  }
+  return check_gang(spec, rules, others);
 }
 
 }  // namespace
+
+ClusterGpus::ClusterGpus(const FunctionRules& rules) : own_(rules.devices) {
+  for (Bytes& memory : own_) memory -= rules.context_memory;
+}
+
+bool OtherNodes::could_run(Bytes memory, unsigned count) const {
+  return judged || std::ranges::any_of(gpus, [&](const std::vector<Bytes>& node) {
+           return std::ranges::count_if(node, [&](Bytes gpu) { return memory <= gpu; }) >=
+                  static_cast<int64_t>(count);
+         });
+}
+
+Bytes OtherNodes::most() const {
+  if (judged) return Bytes(UINT64_MAX);
+  Bytes most(0);
+  for (const std::vector<Bytes>& node : gpus) {
+    for (const Bytes gpu : node) most = std::max(most, gpu);
+  }
+  return most;
+}
 
 bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
   if (spec.kind == FunctionKind::kPipeline || spec.kind == FunctionKind::kWorkflow) return false;
@@ -70,7 +119,12 @@ Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules) {
   return kind == FunctionKind::kKernel ? most - rules.call_workspace : most;
 }
 
-Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules) {
+bool could_run_here(const FunctionSpec& spec, const FunctionRules& rules) {
+  return !takes_turns_on_a_gpu(spec) || check_gpus(spec, rules, {}).ok();
+}
+
+Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules,
+                            const OtherNodes& others) {
   RETURN_IF_ERROR(validate(spec));
   if (spec.kind == FunctionKind::kWorkflow && spec.gpu.memory > Bytes(0)) {
     return invalid("a workflow uses no GPU itself; gpu.memory is for the functions that it calls");
@@ -82,28 +136,16 @@ Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules
   RETURN_IF_ERROR(check_network(spec, rules));
   if (spec.kind == FunctionKind::kPipeline) return check_pipeline(spec);
   const bool wants_gpu = takes_turns_on_a_gpu(spec);
-  // Where no GPU is large enough, the host serves a function that has a CPU variant.
-  const bool host_serves = spec.cpu_variant && rules.host_overflow;
-  if (wants_gpu && !host_serves && rules.device_memory == Bytes(0)) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 !rules.has_slices
-                     ? "the function asks for a GPU, but this worker has none; start it with --gpu"
-                     : "the function asks for a GPU, but this worker keeps all of its own for "
-                       "pipelines; give it fewer with --pipeline-slices"};
-  }
+  const auto here = check_gpus(spec, rules, others);
+  const bool runs_elsewhere = wants_gpu && others.could_run(spec.gpu.memory, spec.gpu.count);
+  if (!here.ok() && !runs_elsewhere) return here.error();
   if (wants_gpu && spec.timeout > rules.longest_gpu_run) {
     return invalid("the timeout is " + seconds_in_words(spec.timeout) +
                    ", but a function that uses a GPU may run for " +
                    seconds_in_words(rules.longest_gpu_run) +
                    " at most here (lambent serve --longest-gpu-run)");
   }
-  const Bytes most = most_device_memory(spec.kind, rules);
-  if (!host_serves && spec.gpu.memory > most) {
-    return invalid("the function asks for " + to_string(spec.gpu.memory) +
-                   " of device memory; the largest GPU here has " + to_string(most) +
-                   " for a function");
-  }
-  return check_gang(spec, rules);
+  return {};
 }
 
 dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_revision,

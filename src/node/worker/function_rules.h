@@ -2,6 +2,11 @@
 // used by Deployments.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/domain/function.h"
 #include "decide/dispatch/event.h"
 #include "node/catalog/catalog.h"
@@ -24,11 +29,45 @@ struct FunctionRules {
   Duration longest_gpu_run{};       // the longest timeout of a function that takes turns on a GPU
 };
 
+// What the other nodes of a cluster have for functions that this one cannot run. A value.
+struct OtherNodes {
+  // Of each node, what each of its GPUs has for a function.
+  std::vector<std::vector<Bytes>> gpus = {};
+  // Not this node judges functions: it keeps copies of what another one took. Nor can it while one
+  // has not said yet what it has.
+  bool judged = false;
+
+  bool could_run(Bytes memory, unsigned count) const;
+  // What the largest GPU has; anything for a function that was judged.
+  Bytes most() const;
+};
+
+// ClusterGpus: what GPUs have for functions, those of this node and of the others. Loop thread.
+class ClusterGpus {
+ public:
+  explicit ClusterGpus(const FunctionRules& rules);
+
+  // Of each GPU here on which functions take turns.
+  const std::vector<Bytes>& own() const { return own_; }
+  // From now on others are asked for there.
+  void regard_others(std::function<OtherNodes()> others) { others_ = std::move(others); }
+  OtherNodes others() const { return others_ ? others_() : OtherNodes{}; }
+
+ private:
+  std::vector<Bytes> own_;
+  std::function<OtherNodes()> others_;  // empty: there are none
+};
+
 bool takes_turns_on_a_gpu(const FunctionSpec& spec);
 
-// INVALID_ARGUMENT, FAILED_PRECONDITION or UNIMPLEMENTED, saying what would have to change.
+// Whether this worker has what the function takes of GPUs, now or when they are free.
+bool could_run_here(const FunctionSpec& spec, const FunctionRules& rules);
+
+// INVALID_ARGUMENT, FAILED_PRECONDITION or UNIMPLEMENTED, saying what would have to change. One
+// that needs other GPUs than those here is good if one of `others` has them.
 // PipelineHost::check() judges the slices and the memory of a pipeline.
-Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules);
+Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules,
+                            const OtherNodes& others = {});
 
 // What the largest device has for a function of this kind.
 Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules);

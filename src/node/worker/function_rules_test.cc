@@ -57,6 +57,53 @@ TEST(FunctionRules, OneThatTakesSeveralGpusNeedsAsManyThatAreLargeEnough) {
   expect_refused(spec, rules, ErrorCode::kFailedPrecondition, "gpu.count is 3, but it has slices");
 }
 
+TEST(FunctionRules, WhatIsTooLargeForThisNodeIsGoodWhereAnotherHasTheGpus) {
+  FunctionRules rules = one_gpu();
+  rules.devices = {Bytes::mib(1000)};
+  OtherNodes others{.gpus = {{}, {Bytes::mib(2000), Bytes::mib(2000)}}};
+  FunctionSpec spec = function(FunctionKind::kHandler, Bytes::mib(2000));
+  spec.gpu.count = 2;
+  EXPECT_TRUE(check_function(spec, rules, others).ok());
+  EXPECT_FALSE(could_run_here(spec, rules));
+  EXPECT_EQ(others.most(), Bytes::mib(2000));
+  // What no node has, is refused with words of this one and of the others.
+  spec.gpu.count = 3;
+  auto refused = check_function(spec, rules, others);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("no other node of the cluster has what it takes"));
+  spec = function(FunctionKind::kHandler, Bytes::mib(2001));
+  refused = check_function(spec, rules, others);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("the largest GPU here has 900 MiB"));
+  EXPECT_THAT(refused.error().message, HasSubstr("no other node of the cluster"));
+  // A copy was judged by the node that took it.
+  others.judged = true;
+  EXPECT_TRUE(check_function(spec, rules, others).ok());
+  EXPECT_TRUE(could_run_here(function(FunctionKind::kHandler, Bytes::mib(900)), rules));
+}
+
+TEST(FunctionRules, WhatGpusHaveForFunctionsIsWithoutTheirContexts) {
+  FunctionRules rules = one_gpu();
+  rules.devices = {Bytes::mib(1000), Bytes::mib(50)};
+  ClusterGpus gpus(rules);
+  EXPECT_EQ(gpus.own(), (std::vector{Bytes::mib(900), Bytes(0)}));
+  EXPECT_TRUE(gpus.others().gpus.empty());
+  gpus.regard_others([] { return OtherNodes{.gpus = {{Bytes::gib(1)}}}; });
+  EXPECT_TRUE(gpus.others().could_run(Bytes::gib(1), 1));
+  EXPECT_FALSE(gpus.others().could_run(Bytes::gib(2), 1));
+}
+
+TEST(FunctionRules, ANodeWithoutAGpuTakesFunctionsOfOthers) {
+  FunctionRules rules;
+  rules.longest_gpu_run = seconds(60);
+  FunctionSpec spec = function(FunctionKind::kHandler, Bytes::mib(100));
+  EXPECT_TRUE(check_function(spec, rules, {.gpus = {{Bytes::mib(100)}}}).ok());
+  EXPECT_FALSE(check_function(spec, rules, {.gpus = {{}}}).ok());
+  // Its own bounds hold all the same.
+  spec.timeout = seconds(61);
+  EXPECT_FALSE(check_function(spec, rules, {.gpus = {{Bytes::mib(100)}}}).ok());
+}
+
 TEST(FunctionRules, AKernelFunctionLeavesTheWorkspaceOfCublas) {
   FunctionRules rules = one_gpu();
   EXPECT_EQ(most_device_memory(FunctionKind::kKernel, rules), Bytes::mib(900));
