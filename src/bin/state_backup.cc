@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "bin/backup_digests.h"
 #include "core/base/fd.h"
 #include "node/catalog/backup.h"
+#include "node/layers/layer_backup.h"
+#include "node/volumes/volume_backup.h"
 
 namespace lambent::bin {
 namespace {
@@ -21,6 +24,8 @@ constexpr const char* kCode = "code";
 // What else there may be. Of a log the newest bytes may be missing, as after a kill.
 constexpr const char* kOthers[] = {"node.key", "audit.log", "audit.log.1"};
 constexpr const char* kLogs = "logs";
+constexpr const char* kVolumes = "volumes";
+constexpr const char* kLayers = "layers";
 
 Error failed(const std::string& doing, const std::error_code& error) {
   return {
@@ -76,15 +81,22 @@ Result<void> sync_all(const fs::path& folder) {
   return {};
 }
 
-// Code is copied before the database, so that no function in it goes without because it was removed
-// meanwhile, and after it for those that came meanwhile. A folder of code never changes.
-Result<void> copy_state(const fs::path& state, const fs::path& to) {
-  RETURN_IF_ERROR(copy_entries(state / kCode, to / kCode));
+// Code, layers and volumes are copied before the database, so that no function in it goes without
+// because they were removed meanwhile, and after it for those that came meanwhile. A folder of code
+// never changes.
+Result<void> copy_state(const fs::path& state, const fs::path& to, const BackupParts& parts) {
+  layers::LayerCopy layer_copy(state / kLayers, to / kLayers);
+  const auto copy_files = [&]() -> Result<void> {
+    RETURN_IF_ERROR(copy_entries(state / kCode, to / kCode));
+    RETURN_IF_ERROR(layer_copy.copy());
+    if (!parts.volumes) return {};
+    return volumes::copy_volumes(state / kVolumes, to / kVolumes);
+  };
+  RETURN_IF_ERROR(copy_files());
   RETURN_IF_ERROR(catalog::copy_database(state / kCatalog, to / kCatalog));
-  RETURN_IF_ERROR(copy_entries(state / kCode, to / kCode));
+  RETURN_IF_ERROR(copy_files());
   RETURN_IF_ERROR(copy_others(state, to));
-  RETURN_IF_ERROR(copy_entries(state / kLogs, to / kLogs));
-  return sync_all(to);
+  return copy_entries(state / kLogs, to / kLogs);
 }
 
 // Fills a folder beside `to` and renames it, so that `to` is whole or not there.
@@ -112,13 +124,18 @@ std::string without_slash(std::string path) {
 
 }  // namespace
 
-Result<void> back_up_state(const std::string& state, const std::string& folder) {
+Result<void> back_up_state(const std::string& state, const std::string& folder,
+                           const BackupParts& parts) {
   const std::string to = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(to, ignored)) {
     return Error{ErrorCode::kAlreadyExists, to + " exists already; name a new folder"};
   }
-  return make_folder(to, [&](const fs::path& beside) { return copy_state(state, beside); });
+  return make_folder(to, [&](const fs::path& beside) -> Result<void> {
+    RETURN_IF_ERROR(copy_state(state, beside, parts));
+    RETURN_IF_ERROR(write_digests(beside));
+    return sync_all(beside);
+  });
 }
 
 Result<void> restore_state(const std::string& from, const std::string& folder) {
@@ -128,13 +145,17 @@ Result<void> restore_state(const std::string& from, const std::string& folder) {
     return Error{ErrorCode::kAlreadyExists,
                  state + " is a worker's state already; move it away, or name another folder"};
   }
+  RETURN_IF_ERROR(check_digests(without_slash(from)));
   RETURN_IF_ERROR(catalog::check_database(fs::path(from) / kCatalog));
   // An empty folder, such as one that a package made, is replaced.
   fs::remove(state, ignored);
   if (fs::exists(state, ignored)) {
     return Error{ErrorCode::kAlreadyExists, state + " is not empty; name another folder"};
   }
-  return make_folder(state, [&](const fs::path& beside) { return copy_state(from, beside); });
+  return make_folder(state, [&](const fs::path& beside) -> Result<void> {
+    RETURN_IF_ERROR(copy_state(from, beside, {}));
+    return sync_all(beside);
+  });
 }
 
 }  // namespace lambent::bin

@@ -67,6 +67,41 @@ TEST_F(StateBackupTest, ABackupOfARunningWorkersStateIsRestored) {
   EXPECT_EQ(restored->load_all()->functions.size(), 1u);
 }
 
+TEST_F(StateBackupTest, WhatWasChangedInABackupIsNotRestored) {
+  ASSERT_TRUE(back_up_state(state_, backup_).ok());
+  fs::remove(backup_ + "/node.key");  // it may be kept elsewhere
+  ASSERT_TRUE(restore_state(backup_ + "/", folder_ / "first").ok());
+  std::ofstream(backup_ + "/code/one/app.py") << "gone";
+  const auto changed = restore_state(backup_, folder_ / "second");
+  EXPECT_EQ(changed.error().code, ErrorCode::kDataLoss);
+  EXPECT_NE(changed.error().message.find("code/one/app.py is not what was backed up"),
+            std::string::npos)
+      << changed.error().message;
+  EXPECT_FALSE(fs::exists(folder_ / "second"));
+  fs::remove(backup_ + "/code/one/app.py");
+  EXPECT_EQ(restore_state(backup_, folder_ / "second").error().code, ErrorCode::kDataLoss);
+  fs::remove(backup_ + "/SHA256SUMS");  // as an earlier version made it
+  EXPECT_TRUE(restore_state(backup_, folder_ / "second").ok());
+}
+
+TEST_F(StateBackupTest, NamesThatALineCannotHaveAreCheckedToo) {
+  write("code/one/a\nb\\c", "odd");
+  ASSERT_TRUE(back_up_state(state_, backup_).ok());
+  ASSERT_TRUE(restore_state(backup_, folder_ / "first").ok());
+  std::ofstream(backup_ + "/code/one/a\nb\\c") << "other";
+  EXPECT_EQ(restore_state(backup_, folder_ / "second").error().code, ErrorCode::kDataLoss);
+}
+
+TEST_F(StateBackupTest, VolumesAreLeftOutIfThatIsWanted) {
+  fs::create_directories(state_ + "/volumes/1/v/tree");
+  fs::create_directories(state_ + "/volumes/1/v/contents");
+  write("volumes/1/v/tree/file", "of the volume");
+  ASSERT_TRUE(back_up_state(state_, backup_, {.volumes = false}).ok());
+  EXPECT_FALSE(fs::exists(backup_ + "/volumes"));
+  ASSERT_TRUE(back_up_state(state_, backup_ + "2").ok());
+  EXPECT_EQ(text_of(backup_ + "2/volumes/1/v/tree/file"), "of the volume");
+}
+
 TEST_F(StateBackupTest, AFolderBesideItStaysAndASlashBehindItsNameChangesNothing) {
   const std::string beside = backup_ + ".partial";
   fs::create_directory(beside);

@@ -21,18 +21,20 @@ int tell(Console& console, const Result<void>& result, const std::string& folder
   return 0;
 }
 
-// Volumes are as large as they want, and have a source.
+// What functions mount is missing after such a restore.
 void tell_of_volumes(Console& console, const std::string& state) {
   std::error_code ignored;
   const std::string volumes = state + "/volumes";
   if (std::filesystem::is_empty(volumes, ignored) || ignored) return;
-  console.err << "lambent: volumes are not in the backup; to keep them, copy " << volumes
-              << " as well, with 'cp -a', to the folder volumes of the restored state\n";
+  console.err << "lambent: volumes are not in this backup; put their files again after a restore, "
+                 "or copy "
+              << volumes << " to the restored state with 'cp -a'\n";
 }
 
 struct Folders {
   std::string state;
   std::string backup;
+  bool without_volumes = false;
 };
 
 }  // namespace
@@ -44,10 +46,13 @@ void add_backup(Shell& shell) {
                "lambent backup --state /var/lib/lambent /backup/lambent-2026-11-28");
   backup->add_option("--state", folders->state, "the worker's state folder")->required();
   backup->add_option("TO", folders->backup, "the folder to be made")->required();
+  backup->add_flag("--without-volumes", folders->without_volumes,
+                   "leave the files of volumes out, which may be large");
   backup->callback([&shell, folders] {
     shell.verb = [&shell, folders](Transport&, const cli::Destination&) {
-      const auto done = back_up_state(folders->state, folders->backup);
-      if (done.ok()) tell_of_volumes(shell.console, folders->state);
+      const auto done =
+          back_up_state(folders->state, folders->backup, {.volumes = !folders->without_volumes});
+      if (done.ok() && folders->without_volumes) tell_of_volumes(shell.console, folders->state);
       return tell(shell.console, done, folders->backup);
     };
   });

@@ -1,5 +1,8 @@
 """Secrets, logs and backups of a real worker: what functions get, what nobody else sees, and what is there after a restart."""
+import base64
 import contextlib
+import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -10,7 +13,7 @@ import threading
 import time
 import unittest
 
-from harness import PREFIX, HttpError, Worker
+from harness import PREFIX, HttpError, Worker, make_zip
 from tenants import TokenWorker
 
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -23,6 +26,14 @@ def handler(event, context):
     path = os.environ.get('KEY', '')
     return {'password': os.environ['PASSWORD'], 'url': os.environ.get('URL'), 'path': path, 'key': open(path).read() if path else None,
             'listed': sorted(os.listdir('/run/secrets')) if path else None}
+"""
+# What it finds in its volume and its layer.
+MOUNTS = """
+import hashlib, words
+def handler(event, context):
+    files = [open('/weights/' + name, 'rb').read() for name in ('model.bin', 'again/model.bin')]
+    assert files[0] == files[1]
+    return [hashlib.sha256(files[0]).hexdigest(), words.WORD]
 """
 # What is in the file, and what kind of file system that is in.
 READ = """
@@ -246,6 +257,72 @@ class BackupTest(unittest.TestCase):
             return there.request("GET", f"/v1/invocations/{request_id}").status == 200
         for request_id in known:
             restored.wait_for(lambda: has_result(request_id), 60, f"the result of {request_id}")
+
+    def command(self, verb, state, folder, *more):
+        return subprocess.run([LAMBENT, verb, "--state", str(state), str(folder), *more], capture_output=True, text=True, timeout=120)
+
+    def test_files_of_volumes_and_layers_are_there_after_a_restore(self):
+        worker = Worker(gpu="none")
+        self.addCleanup(worker.close)
+        layer = {"Content": {"ZipFile": base64.b64encode(make_zip({"python/words.py": "WORD = 'of the layer'", "lib/file": "x"})).decode()}}
+        worker.request("POST", "/2018-10-31/layers/words/versions", json.dumps(layer))
+        weights = os.urandom(3 << 20)
+        worker.request("PUT", "/v1/volumes/weights")
+        for path in ("model.bin", "again/model.bin"):
+            worker.request("PUT", f"/v1/volumes/weights/files/{path}", weights)
+        worker.create_python("mounts", MOUNTS, tags={"lambent:mounts": "weights:/weights", "lambent:layers": "words:1"})
+        worker.request("DELETE", "/2018-10-31/layers/words/versions/1")  # the function keeps it
+        expected = [hashlib.sha256(weights).hexdigest(), "of the layer"]
+        self.assertEqual(worker.invoke("mounts").json, expected)
+        stop, put = threading.Event(), []
+
+        def change():
+            while not stop.is_set():
+                name = f"more/{len(put) % 5}/{len(put)}"
+                worker.request("PUT", f"/v1/volumes/weights/files/{name}", name)
+                put.append(name)
+                if len(put) % 3 == 0:
+                    worker.request("DELETE", f"/v1/volumes/weights/files/{put[-2]}")
+
+        changer = threading.Thread(target=change)
+        changer.start()
+        worker.wait_for(lambda: len(put) > 5, what="some files")
+        kept = [name for name in put if put.index(name) % 3 != 1]
+        state, copy = worker.folder / "state", worker.folder / "copy"
+        done = self.command("backup", state, copy)
+        stop.set()
+        changer.join()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=copy).returncode, 0)
+        [content] = [path for path in copy.glob("volumes/1/weights/contents/*") if path.stat().st_size == len(weights)]
+        self.assertEqual(content.stat().st_nlink, 3, "once, with its name and those of both files")
+
+        other = pathlib.Path(tempfile.mkdtemp(prefix="lambent-restored-"))
+        self.addCleanup(shutil.rmtree, other, ignore_errors=True)
+        done = self.command("restore", other / "state", copy)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        restored = Worker(gpu="none", folder=other)
+        self.addCleanup(restored.close)
+        self.assertEqual(restored.invoke("mounts").json, expected)
+        for name in kept:
+            self.assertEqual(restored.request("GET", f"/v1/volumes/weights/files/{name}").body.decode(), name)
+        publication = restored.request("POST", "/2018-10-31/layers/words/versions", json.dumps(layer)).json
+        self.assertEqual(publication["Version"], 2, "a number is given once")
+
+        with open(content, "r+b") as file:
+            content.chmod(0o755)
+            file.write(b"rotten")
+        done = self.command("restore", other / "again", copy)
+        self.assertEqual(done.returncode, 15, done.stderr)
+        self.assertIn("is not what was put there", done.stderr)
+        self.assertFalse((other / "again").exists())
+        (copy / "code").rename(copy / "lost")
+        done = self.command("restore", other / "again", copy)
+        self.assertIn("was backed up and cannot be read", done.stderr)
+        done = self.command("backup", state, worker.folder / "small", "--without-volumes")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("volumes are not in this backup", done.stderr)
+        self.assertEqual(list((worker.folder / "small").glob("volumes/*")), [])
 
     def test_a_newer_state_is_refused(self):
         worker = Worker()

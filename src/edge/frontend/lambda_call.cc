@@ -6,6 +6,7 @@
 #include "core/base/base64.h"
 #include "core/base/json_text.h"
 #include "core/base/parse_number.h"
+#include "core/domain/connection_key.h"
 #include "core/domain/cors.h"
 #include "core/domain/function_limits.h"
 #include "core/domain/limits.h"
@@ -283,10 +284,12 @@ Result<Invoke::Type> read_invocation_type(const http::Headers& headers) {
   return invalid("X-Amz-Invocation-Type must be RequestResponse, Event or DryRun");
 }
 
-// Repeats by the SDK carry its invocation id; what is too long to be one is none.
-std::string read_idempotency_key(const http::Headers& headers) {
-  const std::string_view key = headers.get("amz-sdk-invocation-id");
-  return key.size() > limits::kIdempotencyKeyLength ? std::string() : std::string(key);
+// Repeats by the SDK carry its invocation id; what is too long to be one is none. Other clients
+// that wait for their answer are known by their connection.
+std::string read_idempotency_key(const http::Request& request, bool asynchronous) {
+  const std::string_view key = request.headers.get("amz-sdk-invocation-id");
+  if (!key.empty() && key.size() <= limits::kIdempotencyKeyLength) return std::string(key);
+  return asynchronous ? std::string() : connection_key(request.peer.address);
 }
 
 Result<Invoke> decode_invoke(http::Request request, FunctionName name, bool streams) {
@@ -326,7 +329,7 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name, bool stre
   invoke.request.content_type = payload_type_of(headers);
   invoke.request.trace_id = http::trace_id_of(headers);
   // What was streamed is not kept for a repeat.
-  if (!streams) invoke.request.idempotency_key = read_idempotency_key(headers);
+  if (!streams) invoke.request.idempotency_key = read_idempotency_key(request, asynchronous);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.
   const bool is_nothing = request.body.empty() && is_json(invoke.request.content_type);
   invoke.request.payload = is_nothing ? std::string("{}") : std::move(request.body);

@@ -15,6 +15,11 @@
 
 namespace lambent::layers {
 
+// In the folder of a tenant, and of a layer.
+inline constexpr char kComposed[] = ".composed";
+inline constexpr char kPackages[] = ".packages";
+inline constexpr char kLast[] = "/last";
+
 // The zip of a version that is part of what was composed.
 struct LayerPackage {
   std::string name;    // of its file; their order is that of the layers

@@ -15,9 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kComposed[] = ".composed";
-constexpr char kPackages[] = ".packages";
-constexpr char kLast[] = "/last";
 // What no function uses is kept for so long: a deployment may be under way, or another node's copy.
 constexpr Duration kUnusedTime = std::chrono::hours(1);
 

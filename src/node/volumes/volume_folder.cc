@@ -4,14 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 
 #include "core/base/fd.h"
-#include "core/crypto/sha256.h"
-#include "core/domain/limits.h"
+#include "core/crypto/copied_file.h"
 
 namespace lambent::volumes {
 namespace {
@@ -50,20 +48,6 @@ Result<void> make_parents(const std::string& tree, const std::string& path) {
   return {};
 }
 
-Result<std::string> digest_of_file(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!file.valid()) return failed("open " + path);
-  crypto::Sha256 digest;
-  std::string piece(limits::kVolumePiece.count, '\0');
-  for (;;) {
-    const ssize_t got = read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed("read " + path);
-    if (got == 0) return crypto::to_hex(digest.digest());
-    digest.add(std::string_view(piece).substr(0, static_cast<size_t>(got)));
-  }
-}
-
 struct Content {
   std::string sha256 = {};
   bool is_used = false;
@@ -84,7 +68,8 @@ Result<Contents> read_contents(const std::string& folder) {
 
 // Of a file that a power failure left without its content.
 Result<std::string> restore_content(const std::string& folder, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string sha256, digest_of_file(path));
+  ASSIGN_OR_RETURN(const crypto::Digest digest, crypto::digest_of_file(path));
+  const std::string sha256 = crypto::to_hex(digest);
   const std::string content = contents_of(folder) + "/" + sha256;
   if (link(path.c_str(), content.c_str()) != 0 && errno != EEXIST) {
     return failed("keep the content of " + path);

@@ -2,11 +2,16 @@
 
 #include <functional>
 
+#include "core/domain/connection_key.h"
 #include "node/worker/limits.h"
 
 namespace lambent::worker {
 
 std::string idempotency_key(const InvocationRequest& request) {
+  if (is_connection_key(request.idempotency_key)) {
+    return request.idempotency_key + "/" + std::to_string(request.function.tenant.value) + "/" +
+           request.function.name;
+  }
   // The payload stands in by its length and two hashes of it: an accident would need both to
   // collide under one SDK id.
   const std::hash<std::string_view> hash;
@@ -29,11 +34,17 @@ void IdempotencyTable::start(const std::string& key, InvocationId invocation) {
 }
 
 void IdempotencyTable::finish(const std::string& key, const InvocationResult& result, Instant now) {
+  const bool comes_again =
+      result.outcome != Outcome::kSucceeded && result.retry_after > Duration(0);
+  if (is_connection_key(key)) {
+    if (comes_again) by_connection_.add(key, now + result.retry_after);
+    return;
+  }
   const auto entry = entries_.find(key);
   if (entry == entries_.end() || entry->second.success) return;
   if (result.outcome != Outcome::kSucceeded) {
     entries_.erase(entry);
-    if (result.retry_after > Duration(0)) promise(key, now + result.retry_after);
+    if (comes_again) by_id_.add(key, now + result.retry_after);
     return;
   }
   entry->second.success = result;
@@ -45,23 +56,37 @@ void IdempotencyTable::finish(const std::string& key, const InvocationResult& re
   }
 }
 
-void IdempotencyTable::promise(const std::string& key, Instant due) {
+bool IdempotencyTable::take_promise(const std::string& key, Instant now) {
+  if (!is_connection_key(key)) return by_id_.take(key, now);
+  const bool taken = by_connection_.take(key, now);
+  // One that does not wait as it was told is shared by several clients, or by a flood.
+  if (!taken) by_connection_.forget(key);
+  return taken;
+}
+
+void IdempotencyTable::Promises::add(const std::string& key, Instant due) {
   const auto [found, is_new] = promises_.try_emplace(key);
   found->second.due = due;
   if (!is_new) return;
-  found->second.order = promised_.insert(promised_.end(), key);
-  while (promised_.size() > limits::kPromisedTurns) {
-    promises_.erase(promised_.front());
-    promised_.pop_front();
+  found->second.order = told_.insert(told_.end(), key);
+  while (told_.size() > limits::kPromisedTurns) {
+    promises_.erase(told_.front());
+    told_.pop_front();
   }
 }
 
-bool IdempotencyTable::take_promise(const std::string& key, Instant now) {
+bool IdempotencyTable::Promises::take(const std::string& key, Instant now) {
   const auto found = promises_.find(key);
   if (found == promises_.end() || now < found->second.due) return false;
-  promised_.erase(found->second.order);
-  promises_.erase(found);
+  forget(key);
   return true;
+}
+
+void IdempotencyTable::Promises::forget(const std::string& key) {
+  const auto found = promises_.find(key);
+  if (found == promises_.end()) return;
+  told_.erase(found->second.order);
+  promises_.erase(found);
 }
 
 void IdempotencyTable::drop_expired(Instant now) {

@@ -18,7 +18,7 @@ namespace lambent::worker {
 
 // Who sent what: tenant, function, the SDK's invocation id and the payload. Two requests that
 // differ in any of them are different requests. The same in every run of one build, since the
-// catalog keeps it.
+// catalog keeps it. Of a client that is known by its connection only, that and the function.
 std::string idempotency_key(const InvocationRequest& request);
 
 class IdempotencyTable {
@@ -42,10 +42,11 @@ class IdempotencyTable {
   std::optional<Found> find(const std::string& key, Instant now);
   void start(const std::string& key, InvocationId invocation);
   // Keeps a success for the window, and of one that was refused when it may come again; forgets
-  // anything else.
+  // anything else. Of a connection only the latter, and it need not have been started.
   void finish(const std::string& key, const InvocationResult& result, Instant now);
 
-  // Whether one with this key was refused, told when to come again, and comes then: once.
+  // Whether one with this key was refused, told when to come again, and comes then: once. A
+  // connection by which one comes earlier has to be told again.
   bool take_promise(const std::string& key, Instant now);
 
   size_t size() const { return entries_.size(); }
@@ -58,7 +59,22 @@ class IdempotencyTable {
     std::list<std::string>::iterator order;  // valid while `success` is set
   };
 
-  void promise(const std::string& key, Instant due);
+  // Of those that were refused: when they were told to come again. The oldest are forgotten first.
+  class Promises {
+   public:
+    void add(const std::string& key, Instant due);
+    bool take(const std::string& key, Instant now);
+    void forget(const std::string& key);
+
+   private:
+    struct Promise {
+      Instant due;
+      std::list<std::string>::iterator order;
+    };
+    std::unordered_map<std::string, Promise> promises_;
+    std::list<std::string> told_;
+  };
+
   void drop_expired(Instant now);
   void erase(std::unordered_map<std::string, Entry>::iterator entry);
 
@@ -66,14 +82,9 @@ class IdempotencyTable {
   std::unordered_map<std::string, Entry> entries_;
   std::list<std::string> finished_;  // oldest first; all have the same window
   Bytes bytes_;
-  // Of those that were refused: when they were told to come again. In the order in which they were
-  // told so.
-  struct Promise {
-    Instant due;
-    std::list<std::string>::iterator order;
-  };
-  std::unordered_map<std::string, Promise> promises_;
-  std::list<std::string> promised_;
+  // Apart, so that a flood of connections takes no turn from those with an id.
+  Promises by_id_;
+  Promises by_connection_;
 };
 
 }  // namespace lambent::worker

@@ -1,7 +1,9 @@
 #include "node/worker/idempotency.h"
-#include "node/worker/limits.h"
 
 #include <gtest/gtest.h>
+
+#include "core/domain/connection_key.h"
+#include "node/worker/limits.h"
 
 namespace lambent::worker {
 namespace {
@@ -89,6 +91,50 @@ TEST(IdempotencyTable, OneThatWasRefusedIsKnownOnceWhenItComesAsItWasTold) {
   EXPECT_TRUE(table.take_promise("k", Instant(seconds(3))));
   EXPECT_FALSE(table.take_promise("k", Instant(seconds(3))));
   EXPECT_FALSE(table.find("k", Instant(seconds(3))).has_value()) << "it runs again";
+}
+
+TEST(IdempotencyTable, AConnectionThatWasRefusedIsKnownOnceAndNothingElseOfIt) {
+  IdempotencyTable table;
+  InvocationRequest request = request_with(connection_key("127.0.0.1:4000"), "a");
+  const std::string key = idempotency_key(request);
+  request.payload = "b";
+  EXPECT_EQ(idempotency_key(request), key) << "the next request of it may be another";
+  request.function.name = "g";
+  EXPECT_NE(idempotency_key(request), key);
+  table.finish(key, result_of(kFirst, Outcome::kSucceeded, "answer"), Instant{});
+  EXPECT_FALSE(table.find(key, Instant{}).has_value());
+  EXPECT_EQ(table.size(), 0u);
+  InvocationResult refused = result_of(kFirst, Outcome::kRejected, "");
+  refused.retry_after = seconds(2);
+  table.finish(key, refused, Instant{});
+  EXPECT_TRUE(table.take_promise(key, Instant(seconds(2))));
+  EXPECT_FALSE(table.take_promise(key, Instant(seconds(2))));
+}
+
+TEST(IdempotencyTable, AConnectionThatComesTooEarlyHasToBeToldAgain) {
+  IdempotencyTable table;
+  InvocationResult refused = result_of(kFirst, Outcome::kRejected, "");
+  refused.retry_after = seconds(2);
+  const std::string key = connection_key("127.0.0.1:4000");
+  table.finish(key, refused, Instant{});
+  EXPECT_FALSE(table.take_promise(key, Instant(seconds(1))));
+  EXPECT_FALSE(table.take_promise(key, Instant(seconds(3))));
+  table.finish(key, refused, Instant(seconds(3)));
+  EXPECT_TRUE(table.take_promise(key, Instant(seconds(5))));
+}
+
+TEST(IdempotencyTable, ConnectionsTakeNoPromiseFromThoseWithAnId) {
+  IdempotencyTable table;
+  InvocationResult refused = result_of(kFirst, Outcome::kRejected, "");
+  refused.retry_after = seconds(1);
+  table.start("id", kFirst);
+  table.finish("id", refused, Instant{});
+  for (size_t i = 0; i <= limits::kPromisedTurns; ++i) {
+    table.finish(connection_key(std::to_string(i)), refused, Instant{});
+  }
+  EXPECT_TRUE(table.take_promise("id", Instant(seconds(1))));
+  EXPECT_FALSE(table.take_promise(connection_key("0"), Instant(seconds(1))));
+  EXPECT_TRUE(table.take_promise(connection_key("1"), Instant(seconds(1))));
 }
 
 TEST(IdempotencyTable, PromisesAreBounded) {

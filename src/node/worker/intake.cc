@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/domain/connection_key.h"
 #include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "node/worker/flow_of.h"
@@ -19,13 +20,17 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
                                            " are taken"};
 }
 
+bool can_be_repeat(const std::string& idempotency_key) {
+  return !idempotency_key.empty() && !is_connection_key(idempotency_key);
+}
+
 }  // namespace
 
 void Intake::submit(InvocationRequest request, Done done) {
   if (request.function.name.find(':') != std::string::npos) {
-    const uint64_t number = request.idempotency_key.empty()
-                                ? uses_.random.next()
-                                : std::hash<std::string>()(request.idempotency_key);
+    const uint64_t number = can_be_repeat(request.idempotency_key)
+                                ? std::hash<std::string>()(request.idempotency_key)
+                                : uses_.random.next();
     auto record = resolve(request.function, static_cast<double>(number >> 11) * 0x1p-53,
                           uses_.functions, uses_.aliases);
     if (!record.ok()) return done(record.error());
@@ -50,7 +55,8 @@ void Intake::submit(InvocationRequest request, Done done) {
   // Before anything that may have changed since the first: a repeat asks for what was done.
   std::string key;
   if (synchronous && !request.idempotency_key.empty()) key = idempotency_key(request);
-  if (!key.empty() && join_earlier(key, done)) return;
+  const bool can_repeat = synchronous && can_be_repeat(request.idempotency_key);
+  if (can_repeat && join_earlier(key, done)) return;
   if (uses_.drain.draining()) {
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
@@ -68,7 +74,7 @@ void Intake::submit(InvocationRequest request, Done done) {
   }
   if (request.id == InvocationId{}) request.id = new_invocation_id(uses_.random);
   if (!synchronous) return submit_asynchronous(std::move(request), **spec, std::move(done));
-  if (!key.empty()) uses_.idempotency.start(key, request.id);
+  if (can_repeat) uses_.idempotency.start(key, request.id);
   accept(std::move(request), (*spec)->id, std::move(key), std::move(done));
 }
 

@@ -24,7 +24,8 @@ constexpr Duration kNeedsTimeout = std::chrono::hours(1);
 // How long the outcome of an invocation answers repeats of the same request.
 constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
 constexpr size_t kIdempotencyEntries = 10'000;
-// Of those that were refused, how many are known again when they come as they were told.
+// Of those that were refused, how many are known again when they come as they were told: by an id,
+// and as many by their connection.
 constexpr size_t kPromisedTurns = 10'000;
 
 }  // namespace lambent::limits
