@@ -1,4 +1,4 @@
-"""A whole system with systemd, in namespaces: what a Debian package is installed on."""
+"""Whole systems with systemd, which a Debian package is installed on: what tests ask of one, and one in namespaces."""
 import os
 import pathlib
 import signal
@@ -22,8 +22,41 @@ def cgroup_folder():
     raise unittest.SkipTest("this machine has no cgroups of version 2, which systemd needs")
 
 
-class System:
-    """Boots it; SkipTest where it cannot be had."""
+class Commands:
+    """A system on which `outcome` runs commands, as root."""
+
+    def outcome(self, command, timeout):
+        """What subprocess.run would return."""
+        raise NotImplementedError
+
+    def has_ended(self):
+        raise NotImplementedError
+
+    def run(self, *command, timeout=300, check=False):
+        done = self.outcome(command, timeout)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}: {done.stdout}{done.stderr}\n{self.log()}")
+        return done
+
+    def is_booted(self):
+        return self.run("systemctl", "is-system-running").stdout.strip() in ("running", "degraded")
+
+    def log(self):
+        return self.run("journalctl", "--no-pager", "-n", "60", "-u", "lambent").stdout
+
+    def property(self, name):
+        return self.run("systemctl", "show", "-P", name, "lambent.service", check=True).stdout.strip()
+
+    def wait_for(self, condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline or self.has_ended():
+                raise AssertionError(f"waited in vain for {what}")
+            time.sleep(0.1)
+
+
+class System(Commands):
+    """In namespaces, on this machine's kernel. Boots it; SkipTest where it cannot be had."""
 
     def __init__(self, system, *files):
         if os.geteuid() != 0:
@@ -46,38 +79,24 @@ class System:
             raise
 
     def is_up(self):
-        return self.first_process() is not None and self.run("systemctl", "is-system-running").stdout.strip() in ("running", "degraded")
+        return self.first_process() is not None and self.is_booted()
+
+    def has_ended(self):
+        return self.process.poll() is not None
 
     def first_process(self):
         """Its number outside; None before it is started and after its end."""
-        if self.process.poll() is not None:
+        if self.has_ended():
             return None
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return children[0] if children else None
 
-    def run(self, *command, timeout=120, check=False):
-        """As root in it."""
+    def outcome(self, command, timeout):
         first = self.first_process()
         if first is None:
             raise AssertionError("the system is down")
-        done = subprocess.run(["nsenter", "-t", first, "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+        return subprocess.run(["nsenter", "-t", first, "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                                "DEBIAN_FRONTEND=noninteractive", *command], capture_output=True, text=True, timeout=timeout)
-        if check and done.returncode != 0:
-            raise AssertionError(f"{' '.join(command)}: {done.stdout}{done.stderr}\n{self.log()}")
-        return done
-
-    def log(self):
-        return self.run("journalctl", "--no-pager", "-n", "60", "-u", "lambent").stdout
-
-    def property(self, name):
-        return self.run("systemctl", "show", "-P", name, "lambent.service", check=True).stdout.strip()
-
-    def wait_for(self, condition, what, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise AssertionError(f"waited in vain for {what}")
-            time.sleep(0.1)
 
     def close(self):
         first = self.first_process()

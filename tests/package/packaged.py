@@ -51,9 +51,12 @@ def listing():
 
 @contextlib.contextmanager
 def shared(*paths):
-    """A folder with copies of these files, for another system to see."""
+    """A folder with copies of these files and folders, for another system to see."""
     with tempfile.TemporaryDirectory(prefix="lambent-files-") as folder:
         for path in paths:
-            shutil.copy(path, folder)
+            if pathlib.Path(path).is_dir():
+                shutil.copytree(path, pathlib.Path(folder, pathlib.Path(path).name))
+            else:
+                shutil.copy(path, folder)
         os.chmod(folder, 0o755)
         yield pathlib.Path(folder)
