@@ -340,6 +340,11 @@ CREATE TABLE tenant_gpu_times (
 ) WITHOUT ROWID;
 )sql";
 
+// Functions whose sandboxes may use only some processors.
+constexpr const char* kCpuQuotas = R"sql(
+ALTER TABLE functions ADD COLUMN cpus REAL NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -382,7 +387,8 @@ const std::vector<std::string>& migrations() {
                                                  kCorsAndProvisioned,
                                                  kSeveralGpus,
                                                  kFollowUps,
-                                                 kGpuTimes};
+                                                 kGpuTimes,
+                                                 kCpuQuotas};
   return steps;
 }
 
