@@ -35,6 +35,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 SETTINGS = {
     "memory": "host memory of a sandbox, such as '512M'",
+    "cpus": "processors that a sandbox may keep at work, such as 0.5; 0: no quota",
     "gpu": "GPU memory, such as '2G', of each GPU; without it the function has no GPU",
     "gpu_count": "GPUs that each sandbox takes, all together",
     "timeout": "seconds of one call",
@@ -98,6 +99,7 @@ def _schedules(given: Any) -> str:
 @dataclasses.dataclass(frozen=True)
 class Settings:
     memory: int = 512 << 20
+    cpus: float = 0.0  # no quota
     gpu: int = 0
     gpu_count: int = 1
     timeout: int = 30
@@ -145,7 +147,7 @@ class Settings:
                 raise TypeError("%s is a list of texts" % name)
         if given.get("preload") and not given.get("requirements"):
             raise ValueError("preload goes with requirements")
-        return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), gpu=bytes_of(given.get("gpu", 0), "gpu"),
+        return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), cpus=float(given.get("cpus", 0)), gpu=bytes_of(given.get("gpu", 0), "gpu"),
                         gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
@@ -262,7 +264,7 @@ def _configuration(deployment: Deployment) -> dict[str, Any]:
 def _tags(deployment: Deployment) -> dict[str, str]:
     settings = deployment.settings
     return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
-            "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))), "lambent:gpu-count": str(settings.gpu_count),
+            "lambent:cpus": "%g" % settings.cpus, "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))), "lambent:gpu-count": str(settings.gpu_count),
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
             "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,

@@ -519,10 +519,10 @@ class AppTest(unittest.TestCase):
         self.assertEqual(json.loads(app_code._tags(deployment)["lambent:schedules"])[0]["rate"], "1 hour")
 
     def test_what_is_ready_and_what_is_reached_are_tags(self):
-        settings = app_code.Settings.of({"min_instances": 2, "keep_alive": 60, "network": ["api.example.org:443", "10.1.2.3:5432"], "concurrency": 8})
+        settings = app_code.Settings.of({"min_instances": 2, "keep_alive": 60, "cpus": 0.5, "network": ["api.example.org:443", "10.1.2.3:5432"], "concurrency": 8})
         tags = app_code._tags(app_code.Deployment("a-f", "f", "http", settings))
-        self.assertEqual([tags["lambent:" + name] for name in ("min-instances", "keep-alive", "network", "http-concurrency")],
-                         ["2", "60", "api.example.org:443,10.1.2.3:5432", "8"])
+        self.assertEqual([tags["lambent:" + name] for name in ("min-instances", "keep-alive", "cpus", "network", "http-concurrency")],
+                         ["2", "60", "0.5", "api.example.org:443,10.1.2.3:5432", "8"])
         self.assertEqual(app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))["lambent:http-concurrency"], "8")
 
     def test_what_follows_asynchronous_calls_are_tags(self):

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/domain/function.h"
 
 namespace lambent {
@@ -91,6 +93,14 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
       std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.max_concurrency = 0; }).find("max_concurrency"),
             std::string::npos);
+  for (const double wrong : {-1.0, 0.01, 1025.0, std::nan("")}) {
+    EXPECT_NE(message_after([=](auto& s) { s.cpus = wrong; }).find("cpus must be 0.05 to 1024"),
+              std::string::npos)
+        << wrong;
+  }
+  for (const double right : {0.0, 0.05, 2.5, 1024.0}) {
+    EXPECT_EQ(message_after([=](auto& s) { s.cpus = right; }), "") << right;
+  }
 }
 
 TEST(FunctionSpec, OnlyAHandlerThatUsesAGpuHasACpuVariant) {

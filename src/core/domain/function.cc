@@ -170,6 +170,13 @@ Result<void> validate_places(const FunctionSpec& spec) {
   }
   const bool has_sandboxes =
       spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow;
+  if (spec.cpus != 0 && !(spec.cpus >= limits::kLeastCpus && spec.cpus <= limits::kMostCpus)) {
+    return invalid("cpus must be 0.05 to 1024 processors, or 0 for no quota");
+  }
+  if (spec.cpus != 0 && !has_sandboxes) {
+    return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
+                   "' has no sandbox, so it can have no cpus");
+  }
   if (!spec.mounts.empty() && !has_sandboxes) {
     return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
                    "' has no sandbox, so it can have no mounts");

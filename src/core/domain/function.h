@@ -155,6 +155,8 @@ struct FunctionSpec {
 
   Duration timeout = limits::kDefaultTimeout;
   Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
+  // How many processors one sandbox may keep at work: 0.5 is half of one; 0: without such a quota.
+  double cpus = 0;
   // The sizes of a sandbox's /tmp and /dev/shm; what lies there is memory and counts as such.
   Bytes scratch = limits::kSandboxScratch;
   Bytes shared_memory = limits::kSandboxSharedMemory;

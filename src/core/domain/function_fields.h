@@ -50,6 +50,7 @@ constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
 constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
 constexpr FieldRange kAsyncRetriesRange{-1, limits::kMostAsyncRetries};
 constexpr FieldRange kAsyncAgeRange{0, limits::kMostEventAgeSeconds};
+constexpr FieldRange kCpusRange{0, limits::kMostCpus};
 constexpr FieldRange kKeepAliveRange{-1, limits::kMostKeepAliveSeconds};
 constexpr FieldRange kSloRange{0, limits::kMostSloMilliseconds};
 // Text in the manifest for some kinds, a table for others.
@@ -187,6 +188,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "timeout_ns", "timeout_s", kNone, "Timeout", "timeout_seconds"},
         specs.timeout...);
   visit({kSetting, "memory_bytes", "memory", kNone, "MemorySize", "memory_bytes"}, specs.memory...);
+  visit({kSetting, "cpus", "cpus", "cpus", kNone, "cpus", kCpusRange}, specs.cpus...);
   visit({kSetting, "scratch_bytes", "scratch", kNone, kEphemeralStorage, "scratch_bytes"},
         specs.scratch...);
   visit({kSetting, "shared_memory_bytes", "shared_memory", "shared-memory", kNone,

@@ -30,6 +30,10 @@ constexpr double kMostKeepAliveSeconds = 86'400;
 constexpr double kMostQueueTimeSeconds = 86'400;
 constexpr unsigned kMostSloMilliseconds = 86'400'000;
 
+// Processors that a sandbox may use; below the least one hardly any program starts in time.
+constexpr double kLeastCpus = 0.05;
+constexpr double kMostCpus = 1024;
+
 // Of a sandbox, unless the function or the operator says otherwise.
 constexpr Bytes kSandboxScratch = Bytes::mib(512);
 constexpr Bytes kSandboxSharedMemory = Bytes::mib(64);

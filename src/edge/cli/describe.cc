@@ -42,9 +42,9 @@ bool is_of_another_kind(const std::string& key, const Json& function) {
   if (key.starts_with("async_") && cell(function, "kind") == "http") return true;
   const bool may_be_none = key == "async_max_age_seconds" || key == "slo_ms";
   if (may_be_none && number(function, key.c_str()) == 0) return true;
-  constexpr const char* kOfSandboxes[] = {"runtime",       "memory_bytes",
-                                          "scratch_bytes", "shared_memory_bytes",
-                                          "min_instances", "keep_alive_seconds"};
+  constexpr const char* kOfSandboxes[] = {
+      "runtime",       "memory_bytes",      "cpus", "scratch_bytes", "shared_memory_bytes",
+      "min_instances", "keep_alive_seconds"};
   if (cell(function, "kind") == "workflow" && is_one_of(key, kOfSandboxes)) return true;
   if (number(function, "gpu_memory_bytes") > 0) return false;
   constexpr const char* kOfGpus[] = {"checkpoint",  "gpu_memory_bytes", "gpu_count",
@@ -96,6 +96,7 @@ std::pair<std::string, std::string> shown(const std::string& key, const Json& ro
     const auto retries = static_cast<int>(number(row, key.c_str()));
     return {key, retries < 0 ? "as the worker says" : std::to_string(retries)};
   }
+  if (key == "cpus" && number(row, "cpus") == 0) return {key, "no quota"};
   if (!row[key].is_array()) return {key, cell(row, key.c_str())};
   std::string entries;
   for (const Json& entry : row[key]) entries += (entries.empty() ? "" : "; ") + entry_text(entry);

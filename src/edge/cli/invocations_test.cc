@@ -186,6 +186,18 @@ TEST_F(Verbs, DescribeTellsWhatAFunctionIsAndDoes) {
   EXPECT_THAT(out.str(), HasSubstr("The last that ended\n"));
 }
 
+TEST_F(Verbs, DescribeTellsTheQuotaOfProcessorsOrThatThereIsNone) {
+  for (const auto& [cpus, told] : {std::pair("0.5", "  cpus                  0.5\n"),
+                                   std::pair("0.0", "  cpus                  no quota\n")}) {
+    transport.answer(
+        response(200, std::string(R"({"function":{"name":"f","kind":"handler","cpus":)") + cpus +
+                          R"(},"activity":{}})"));
+    transport.answer(response(200, R"({"invocations":[]})"));
+    EXPECT_EQ(run_describe(transport, console, "f"), 0) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr(told));
+  }
+}
+
 TEST_F(Verbs, DescribeShowsListsInWords) {
   transport.answer(response(200, R"({"function":{"name":"report","kind":"handler",
       "mounts":[{"at":"/weights","volume":"weights"}],"network":["a.example:443","b.example:443"],
@@ -201,13 +213,15 @@ TEST_F(Verbs, DescribeShowsListsInWords) {
 }
 
 TEST_F(Verbs, DescribeOfAWorkflowLeavesOutWhatSandboxesHave) {
-  transport.answer(response(200, R"({"function":{"name":"flow","kind":"workflow","memory_bytes":512,
+  transport.answer(
+      response(200, R"({"function":{"name":"flow","kind":"workflow","memory_bytes":512,"cpus":0.0,
       "runtime":"provided.al2023","timeout_seconds":30.0},"activity":{}})"));
   transport.answer(response(200, R"({"invocations":[]})"));
   EXPECT_EQ(run_describe(transport, console, "flow"), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("  timeout               30.00 s\n"));
-  EXPECT_THAT(out.str(), Not(HasSubstr("memory")));
-  EXPECT_THAT(out.str(), Not(HasSubstr("provided")));
+  for (const char* none : {"memory", "cpus", "provided"}) {
+    EXPECT_THAT(out.str(), Not(HasSubstr(none)));
+  }
 }
 
 TEST_F(Verbs, TopShowsGpusFunctionsAndTheQueueOnceWhereThereIsNoTerminal) {

@@ -136,7 +136,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   spec.tags = {{"lambent:gpu", "1"}};
   EXPECT_EQ(apply_tags(spec).error().message,
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
-            "shared-memory, mounts, network, gpu-memory, gpu-count, launch-mode, memory-mode, "
+            "cpus, shared-memory, mounts, network, gpu-memory, gpu-count, launch-mode, memory-mode, "
             "working-set, "
             "checkpoint, "
             "gpu-runtime, "

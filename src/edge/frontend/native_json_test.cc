@@ -17,7 +17,7 @@ TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
       function_list({{with_every_field_set(), 1, 2, 3, 4, {40, 1, 2, 3, milliseconds(1500)}}}, ""),
       R"({"functions":[{"async_max_age_seconds":2.5,"async_on_failure":"async_on_failure",)"
       R"("async_on_success":"async_on_success","async_retries":2.0,"checkpoint":true,"code_bytes":314572800,"code_sha256":"code_sha256",)"
-      R"("completed":3,"cpu_variant":{"gpu_speedup":2.5,"handler":"cpu_handler"},)"
+      R"("completed":3,"cpu_variant":{"gpu_speedup":2.5,"handler":"cpu_handler"},"cpus":2.5,)"
       R"("gpu_count":40,"gpu_domain":"gpu_domain","gpu_memory_bytes":314572800,"gpu_runtime":"shared",)"
       R"("gpu_share":40,"handler":"handler","http_concurrency":40,"http_port":40,"http_readiness":"http_readiness",)"
       R"("instance_failures":3,"instances_ready":1,"instances_starting":2,"keep_alive_seconds":2.5,"kind":"kernel","last_modified_seconds":7.0,)"

@@ -345,6 +345,11 @@ constexpr const char* kSlos = R"sql(
 ALTER TABLE functions ADD COLUMN slo_ms INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// Functions whose sandboxes may use only some processors.
+constexpr const char* kCpuQuotas = R"sql(
+ALTER TABLE functions ADD COLUMN cpus REAL NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -388,7 +393,8 @@ const std::vector<std::string>& migrations() {
                                                  kSeveralGpus,
                                                  kFollowUps,
                                                  kGpuTimes,
-                                                 kSlos};
+                                                 kSlos,
+                                                 kCpuQuotas};
   return steps;
 }
 

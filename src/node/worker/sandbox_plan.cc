@@ -404,6 +404,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.argv = command_of(setting, spec, request);
   plan.code = request.code_folder;
   plan.limits.memory = spec.memory;
+  if (spec.cpus > 0) plan.limits.cpus = spec.cpus;
   plan.limits.processes = setting.most_processes;
   plan.limits.scratch = spec.scratch;
   plan.limits.shared_memory = spec.shared_memory;

@@ -230,6 +230,15 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
       << "an emulated device's memory is a file";
 }
 
+TEST(SandboxPlan, AQuotaOfProcessorsIsALimitOfTheSandbox) {
+  auto spec = python_function();
+  EXPECT_FALSE(plan_sandbox(setting(), spec, request()).limits.cpus.has_value());
+  spec.cpus = 0.5;
+  const auto plan = plan_sandbox(setting(), spec, request());
+  EXPECT_EQ(plan.limits.cpus, 0.5);
+  EXPECT_TRUE(sandbox::validate(plan).ok());
+}
+
 TEST(SandboxPlan, ACpuVariantSeesNoGpu) {
   auto spec = python_function();
   spec.gpu.memory = Bytes::mib(64);
