@@ -1,6 +1,7 @@
 #include "bin/state_backup.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -116,6 +117,10 @@ Result<void> make_folder(const fs::path& to, Fill fill) {
   return filled.ok() ? failed("rename to " + to.string(), error) : filled.error();
 }
 
+// Functions read layers and volumes as another user, whatever the caller's umask is. Who is not the
+// owner gets no further than the outer folder.
+constexpr mode_t kModes = 0022;
+
 // Of a folder that may be given as "folder/".
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -126,6 +131,7 @@ std::string without_slash(std::string path) {
 
 Result<void> back_up_state(const std::string& state, const std::string& folder,
                            const BackupParts& parts) {
+  ::umask(kModes);
   const std::string to = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(to, ignored)) {
@@ -139,6 +145,7 @@ Result<void> back_up_state(const std::string& state, const std::string& folder,
 }
 
 Result<void> restore_state(const std::string& from, const std::string& folder) {
+  ::umask(kModes);
   const std::string state = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(fs::path(state) / kCatalog, ignored)) {

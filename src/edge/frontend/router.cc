@@ -280,6 +280,8 @@ void Router::handle_signed(http::Request request, http::Responder responder) {
 void Router::take_forwarded(const http::ForwardService::Forwarded& forwarded, http::Request request,
                             http::Responder responder) {
   forwards_->take(request);
+  // Many clients share the connection between two nodes, so that it stands for none of them.
+  request.peer.address.clear();
   const auto tenant = access_.find_tenant(forwarded.tenant);
   if (!tenant.ok()) {
     // Made a moment ago, perhaps: the home has it, and soon this node too.

@@ -125,6 +125,8 @@ class Pull {
       const auto found = have.find(layer.substr(layer.find(':') + 1));
       if (found == have.end()) continue;
       if (!has_kept_) {
+        // What reads from the registry could write here: it may have left a link.
+        remove_tree(layout());
         fs::create_directories(blobs(), error);
         if (!error) fs::create_directory(kept(), error);
         if (error) return Error{ErrorCode::kInternal, "create " + kept() + ": " + error.message()};

@@ -398,8 +398,15 @@ void ImageStore::evict(const std::string& key) {
   log_.info("image_removed", {{"digest", images_.at(key).digest}});
   images_.erase(key);
   layouts_.erase(key);
-  for (const auto& [other, image] : images_) {
-    if (image.base == key) shelf_.resize(other, counted(image));
+  // It counts for one that stays from now on, also when the same image comes again.
+  for (auto& [other, image] : images_) {
+    if (image.base != key) continue;
+    image.base.clear();
+    image.shared = Bytes();
+    shelf_.resize(other, image.size);
+    const auto kept =
+        write_file_atomically(ready(other) + "/" + kReportFile, to_json(image), false);
+    if (!kept.ok()) log_.warning("image_report_not_kept", {{"error", kept.error().message}});
   }
   // Out of the way at once, because the same one may be wanted again.
   const std::string aside =

@@ -27,7 +27,10 @@ Error failed(const std::string& doing, const std::error_code& error) {
   return error_from_errno(doing, error.value());
 }
 
-bool is_gone(const std::error_code& error) { return error == std::errc::no_such_file_or_directory; }
+// Also what lay in a folder that is a file now.
+bool is_gone(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
 
 std::string content_in(const std::string& folder, const std::string& sha256) {
   return folder + "/contents/" + sha256;
@@ -75,7 +78,7 @@ class VolumeCopy {
     const std::string source = tree_of(from_) + "/" + path;
     const OwnedFd file(::open(source.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
-    if (!file.valid() && errno == ENOENT) return {};
+    if (!file.valid() && (errno == ENOENT || errno == ENOTDIR)) return {};
     if (!file.valid() || ::fstat(file.get(), &status) != 0) {
       return error_from_errno("open " + source, errno);
     }
@@ -99,10 +102,11 @@ class VolumeCopy {
   }
 
   // The content that has this inode now. The number may have been another content's when the names
-  // were read, so that it is looked at once more.
+  // were read, so that it is looked at once more. A copy that lost its hard links has none: it is
+  // not read again for each file.
   std::optional<std::string> name_of(ino_t inode) {
     for (const bool again : {false, true}) {
-      if (again) read_names();
+      if (again && !read_names()) return std::nullopt;
       const auto found = names_.find(inode);
       struct stat status {};
       if (found != names_.end() &&
@@ -114,15 +118,20 @@ class VolumeCopy {
     return std::nullopt;
   }
 
-  void read_names() {
-    names_.clear();
+  // Whether they may be others than before.
+  bool read_names() {
     std::error_code error;
+    const auto changed = fs::last_write_time(content_in(from_, ""), error);
+    if (!error && changed == names_of_) return false;
+    names_of_ = error ? fs::file_time_type::min() : changed;
+    names_.clear();
     for (auto at = fs::directory_iterator(content_in(from_, ""), error);
          !error && at != fs::directory_iterator(); at.increment(error)) {
       struct stat status {};
       if (::lstat(at->path().c_str(), &status) == 0)
         names_[status.st_ino] = at->path().filename().string();
     }
+    return true;
   }
 
   // The content at its path, in the place of another one.
@@ -146,6 +155,7 @@ class VolumeCopy {
   const std::string from_;
   const std::string to_;
   std::map<ino_t, std::string> names_;
+  fs::file_time_type names_of_ = fs::file_time_type::min();  // when `contents` had changed last
 };
 
 // The folders in one, by name; none if it is not there.

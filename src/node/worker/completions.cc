@@ -69,12 +69,13 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
     result.in_time =
         uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
   }
-  if (live.slo_ms > 0 && !live.cancelled) {
+  // Neither the tenant's own cancelling nor a client that left says anything of the function.
+  const bool is_left = result.error && result.error->code == ErrorCode::kCancelled && !live.too_old;
+  if (live.slo_ms > 0 && !is_left) {
     result.in_time = result.outcome == Outcome::kSucceeded &&
                      result.phases.total() <= std::chrono::milliseconds(live.slo_ms);
   }
   uses_.statistics.note(live.function);
-  if (result.in_time) uses_.metrics.slo(live.request.function, *result.in_time);
   if (uses_.objects != nullptr) uses_.objects->end(live, result);
   count(live.request.function, result);
   log_completion(live, result);
@@ -92,6 +93,7 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
 
 void Completions::count(const FunctionName& function, const InvocationResult& result) {
   uses_.metrics.completed(function, result);
+  if (result.in_time) uses_.metrics.slo(function, *result.in_time);
   uses_.recent.ended(function, result, uses_.loop.clock().wall_now());
 }
 

@@ -210,14 +210,28 @@ Result<void> Deployments::check(const FunctionSpec& spec) const {
   const FunctionSpec* before = uses_.functions.find(spec.name);
   // What was promised stays so, also in a worker that is smaller now. Nodes with its GPUs keep
   // them.
-  const bool promises_more = before == nullptr || spec.min_instances > before->min_instances;
-  if (spec.min_instances > 0 && promises_more && could_run_here(spec, rules_->functions)) {
+  const bool promises_more = before == nullptr || spec.min_instances > before->min_instances ||
+                             !could_run_here(*before, rules_->functions);
+  // A copy was judged where it was deployed: this node keeps of it what it can.
+  const bool is_judged = gpus_.others().judged;
+  const bool runs_here = could_run_here(spec, rules_->functions);
+  if (spec.min_instances > 0 && promises_more && runs_here && !is_judged) {
+    std::vector<FunctionSpec> kept_here = uses_.functions.with_instances();
+    std::erase_if(kept_here, [this](const FunctionSpec& other) {
+      return !could_run_here(other, rules_->functions);
+    });
     const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
-    RETURN_IF_ERROR(check_instances(spec, uses_.functions.with_instances(),
+    RETURN_IF_ERROR(check_instances(spec, kept_here,
                                     {.options = dispatcher.options(),
                                      .quotas = quotas_.find(spec.name.tenant),
                                      .keeps_instances = dispatcher.policy().keeps_instances(),
                                      .context_memory = rules_->functions.context_memory}));
+  }
+  if (!spec.schedules.empty() && !runs_here && !is_judged) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "schedules of function " + spec.name.name +
+                     " would start calls at this node, the cluster's first, which has no GPU for "
+                     "it; make a node with one the first, or deploy it without schedules"};
   }
   if (!spec.mounts.empty()) {
     if (!mounts_.folders) {

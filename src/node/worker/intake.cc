@@ -154,6 +154,8 @@ bool Intake::join_earlier(const std::string& key, Done& done) {
 
 void Intake::refuse_unless_repeated(const InvocationRequest& request,
                                     Result<InvocationResult> refusal, Done done) {
+  const FunctionSpec* spec = uses_.functions.find(request.function);
+  if (refusal.ok() && spec != nullptr && spec->slo_ms > 0) refusal->in_time = false;
   auto refuse = [this, function = request.function,
                  refusal = std::move(refusal)](const Done& answer) {
     if (refusal.ok()) uses_.completions.count(function, *refusal);
@@ -206,6 +208,7 @@ void Intake::accept(InvocationRequest request, FunctionId function, std::string 
 
 void Intake::begin(LiveInvocation& live) {
   const InvocationId id = live.request.id;
+  if (const FunctionSpec* spec = uses_.functions.find(live.function)) live.slo_ms = spec->slo_ms;
   if (live.request.kind == InvocationKind::kAsynchronous) uses_.follow_ups.watch_age(live);
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return route(live);
@@ -220,7 +223,6 @@ void Intake::begin(LiveInvocation& live) {
 void Intake::route(LiveInvocation& live) {
   const FunctionSpec* spec = uses_.functions.find(live.function);
   if (spec == nullptr) return route_to_dispatch(live);
-  live.slo_ms = spec->slo_ms;
   if (!std::exchange(live.has_mounts, true) &&
       uses_.completions.mounts().begin(live.request.id, *spec))
     return;
