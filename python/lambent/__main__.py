@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -89,9 +89,11 @@ def typed_value_of(word: str, name: str, annotation: Any) -> Any:
 _SWITCHES = {"true": True, "false": False, "1": True, "0": False}
 
 
-def arguments_of(words: Iterable[str], switches: Container[str] = (), types: Mapping[str, Any] = {}) -> tuple[list[Any], dict[str, Any]]:
-    """`switches`: keywords that are true or false, and true where no value follows. `types`: of parameters, in their order."""
-    places = list(types)
+def arguments_of(words: Iterable[str], switches: Container[str] = (), types: Mapping[str, Any] = {},
+                 places: Sequence[str] | None = None) -> tuple[list[Any], dict[str, Any]]:
+    """`switches`: keywords that are true or false, and true where no value follows. `types`: of parameters. `places`: those that take values
+    without a name, in their order; None: all of `types`."""
+    places = list(types) if places is None else places
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     left = list(words)
@@ -147,9 +149,15 @@ def switches_of(function: Any) -> set[str]:
 
 
 def types_of(function: Any) -> dict[str, Any]:
-    """What its parameters are said to be, in their order; those without a place of their own are left out."""
-    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: each.annotation for name, each in inspect.signature(function).parameters.items() if each.kind in named}
+    """What its parameters are said to be: first those that have a place, in their order."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: each.annotation for name, each in inspect.signature(function).parameters.items() if each.kind in kinds}
+
+
+def places_of(function: Any) -> list[str]:
+    """Its parameters that a value without a name may be for, in their order."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, each in inspect.signature(function).parameters.items() if each.kind in kinds]
 
 
 def run(place: str, words: list[str]) -> None:
@@ -170,14 +178,14 @@ def run(place: str, words: list[str]) -> None:
             elif not hasattr(found, "lambent_class"):
                 why = "%s is a web application, which 'lambent deploy %s' serves at /f/%s-%s/; " % (name, path, app.name, name)
         raise LambentError("%ssay which function: %s" % (why, ", ".join("%s::%s" % (path, each) for each in app.functions)), "NOT_FOUND")
-    function = inspect.unwrap(found, stop=lambda each: hasattr(each, "__signature__"))
+    function = found  # whose signature is that of the callers
     if words in (["--help"], ["-h"]):
         text = inspect.getdoc(function)
         print("%s%s%s" % (place, inspect.signature(function), "\n\n" + text if text else ""))
         return
-    args, kwargs = arguments_of(words, switches_of(function), types_of(function))
+    args, kwargs = arguments_of(words, switches_of(function), types_of(function), places_of(function))
     deployed(app, path)
-    is_generator = any(kind(function) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
+    is_generator = any(kind(inspect.unwrap(found)) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
     for answer in found.remote_gen(*args, **kwargs) if is_generator else [found.remote(*args, **kwargs)]:
         if answer is not None:
             print(answer, flush=True)

@@ -264,14 +264,15 @@ def _configuration(deployment: Deployment) -> dict[str, Any]:
 def _tags(deployment: Deployment) -> dict[str, str]:
     settings = deployment.settings
     return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
-            "lambent:cpus": "%g" % settings.cpus, "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))), "lambent:gpu-count": str(settings.gpu_count),
+            "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))), "lambent:gpu-count": str(settings.gpu_count),
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
             "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,
             "lambent:async-retries": str(settings.async_retries), "lambent:async-max-age": "%g" % settings.async_max_age,
             "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
             "lambent:http-concurrency": str(settings.concurrency),
-            # A worker of before does not know it.
+            # A worker of before does not know these.
+            **({"lambent:cpus": "%g" % settings.cpus} if settings.cpus else {}),
             **({"lambent:slo-ms": "%d" % math.ceil(round(settings.slo * 1000, 6))} if settings.slo else {})}
 
 

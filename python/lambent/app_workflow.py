@@ -58,7 +58,8 @@ def called(target: str, function: Callable[..., Any], method: str, args: Any, kw
     """A component of the workflow that is built: what stands for its answer. `target`: the function as the worker knows it."""
     flow = being_built()
     assert flow is not None
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    code = inspect.unwrap(function)  # of a method: what the class has
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise WorkflowError("%s is a generator, whose items come one by one: a workflow calls functions that answer at once" % target)
     if for_each is not None:
         args = (item, *args)

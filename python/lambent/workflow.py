@@ -68,6 +68,12 @@ class Ref:
     def __repr__(self) -> str:
         return self._text
 
+    def __str__(self) -> str:
+        raise WorkflowError("%s has no text before the workflow runs; a function that takes it makes one" % self._text)
+
+    def __format__(self, form: str) -> str:
+        return str(self)
+
     def __eq__(self, other: Any) -> Condition:  # type: ignore[override]
         return self._compared("==", other)
 

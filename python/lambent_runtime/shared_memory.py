@@ -2,18 +2,20 @@
 shared memory from later invocations for as long as the sandbox lives."""
 import errno
 import os
+import re
 import stat
 
 _NO_SPACE = os.strerror(errno.ENOSPC)
 
 
 def tidy_after(message, folder="/dev/shm", processes="/proc"):
-    """If the error says that there is no space: removes torch's files in `folder` that no process has mapped or open. Their names."""
+    """If the error says that there is no space: removes torch's files that it names in `folder`, if no process has them mapped or open. Others
+    may be on their way between two processes, neither of which has them open. The names of those that are removed."""
     if _NO_SPACE not in message:
         return []
     try:
-        left = {name: os.stat(os.path.join(folder, name), follow_symlinks=False) for name in os.listdir(folder) if name.startswith("torch_")}
-    except OSError:  # one of them is gone: a process works with them
+        left = {name: os.stat(os.path.join(folder, name), follow_symlinks=False) for name in re.findall(r"</(torch_[^/>]+)>", message)}
+    except OSError:  # it was not made, or is gone
         return []
     removed, used = [], _files_in_use(processes)
     for name, status in left.items():

@@ -826,6 +826,16 @@ class CommandTest(unittest.TestCase):
             with self.assertRaisesRegex(LambentError, said):
                 command.arguments_of(words, (), types)
 
+    def test_values_without_a_name_are_for_parameters_that_have_a_place(self):
+        def function(first: int, *names, count: int = 1):
+            pass
+
+        types, places = command.types_of(function), command.places_of(function)
+        self.assertEqual(places, ["first"])
+        self.assertEqual(command.arguments_of(["1", "alice", "--count", "2"], (), types, places), ([1, "alice"], {"count": 2}))
+        with self.assertRaisesRegex(LambentError, "--count is a whole number"):
+            command.arguments_of(["1", "--count", "x"], (), types, places)
+
     def test_switches_need_no_value(self):
         def function(a, fast: bool, slow=False, n: int = 1, *, old: "bool" = True):
             pass

@@ -170,8 +170,10 @@ class CompositionsTest(unittest.TestCase):
 
     def test_a_workflow_that_makes_no_graph_is_shown_where(self):
         for line, said in (("if total(items): pass", "has no value before the workflow runs"), ("return total(items, items)", "too many positional"),
-                           ("return words(items)", "is a generator")):
+                           ("return words(items)", "is a generator"), ("return Shelf().words(items)", "is a generator"),
+                           ("return words(f'{items} more')", "has no text before the workflow runs")):
             (self.folder / "wrong.py").write_text(SHOP.replace('App("shop")', 'App("wrong")') +
+                                                  "\n@app.cls()\nclass Shelf:\n    def words(self, text):\n        yield text\n"
                                                   f"\n@app.function()\ndef words(text):\n    yield text\n\n@app.workflow()\ndef w(items):\n    {line}\n")
             done = self.command("deploy", "wrong.py")
             self.assertEqual(done.returncode, 1, done.stderr)
