@@ -333,7 +333,7 @@ class PipelineDashboardTest(BrowserTest):
             expect(box).to_contain_text(each["shape"])
             expect(box).to_contain_text("image_filters" if each["slice"] in held else "free")
         expect(page.locator(".slice.busy")).to_have_count(len(held))
-        expect(page.get_by_role("region", name="GPUs")).to_contain_text("Its GPU serves pipelines: its slices are below.")
+        expect(page.get_by_role("region", name="GPUs")).to_contain_text("Pipelines have all that this worker has of GPUs: the slices are below.")
         self.assert_accessible(page)
         self.assert_fits(page)
         self.picture(page, "dashboard-slices")

@@ -374,7 +374,7 @@ class NodesWithOtherGpus(unittest.TestCase):
                             ({"gpu_memory": "64MiB", "gpu_count": "5"}, "no other node of the cluster has what it takes")):
             with self.assertRaises(HttpError) as raised:
                 create("large", **tags)
-            self.assertEqual(raised.exception.status, 400)
+            self.assertEqual((raised.exception.status, raised.exception.headers.get("x-lambent-code")), (409, "FAILED_PRECONDITION"))
             self.assertIn(words, str(raised.exception))
         # A change while the only node with its GPUs is lost is taken; calls say what is missing.
         cluster["c"].kill()

@@ -97,9 +97,9 @@ function places(store) {
 function placeCards(store, from, now) {
   const shown = places(store);
   if (shown.length > 0) return h("div", { class: "cards" }, shown.map(place => placeCard(store, place, from, now)));
-  const all = store.state.devices.length;
-  return h("p", { class: "quiet" }, all === 0 ? "This worker has no GPU: functions run on the host's processors."
-    : `${all === 1 ? "Its GPU serves pipelines: its" : `All ${count(all)} GPUs serve pipelines: their`} slices are below.`);
+  return h("p", { class: "quiet" }, store.state.devices.length === 0
+    ? "This worker has no GPU: functions run on the host's processors."
+    : "Pipelines have all that this worker has of GPUs: the slices are below.");
 }
 
 function placeCard(store, device, from, now) {
