@@ -11,6 +11,9 @@ import threading
 import unittest
 
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, PYTHON)
+
+from lambent_runtime.shared_memory import tidy_after  # noqa: E402
 
 
 class FakeRuntimeApi:
@@ -375,8 +378,6 @@ class RuntimeTest(unittest.TestCase):
                     self.assertEqual(said, message)
 
     def test_what_torch_could_not_fill_is_removed_and_what_is_in_use_stays(self):
-        from lambent_runtime.shared_memory import tidy_after
-
         message = "RuntimeError: unable to allocate shared memory(shm) for file </%s>: No space left on device (28)"
         with tempfile.TemporaryDirectory() as folder:
             for name in ("torch_left", "torch_open", "torch_mapped", "torch_sent", "other"):
