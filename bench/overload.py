@@ -212,25 +212,33 @@ class Told(threading.Thread):
         super().__init__()
         self.address, self.sort, self.ended = address, sort, ended
         self.connection, self.found = None, []  # (of the time told, whether it was served)
+        self.failures = []  # texts
 
     def run(self):
-        while not self.ended.is_set():
-            self.work()
+        try:
+            while not self.ended.is_set():
+                self.work()
+        except Exception as error:  # a thread's own would be printed and forgotten
+            self.failures.append(f"told, {self.sort}: {error!r}")
+        finally:
+            if self.connection is not None:
+                self.connection.close()
 
     def work(self):
-        key, told_s, refused = {"amz-sdk-invocation-id": str(uuid.uuid4())} if self.sort == "with_id" else {}, None, None
-        while not self.ended.is_set():
-            sent = time.monotonic()
-            status, wait_s = self.send(key)
-            if told_s is None and status == 429:
-                told_s, refused = wait_s, time.monotonic()
-            if status == 200:
-                if told_s:
-                    self.found.append(((sent - refused) / told_s, True))
-                return self.ended.wait(0.2)
-            self.ended.wait(wait_s)
-        if told_s:
-            self.found.append(((time.monotonic() - refused) / told_s, False))
+        key, told_s, refused, served = {"amz-sdk-invocation-id": str(uuid.uuid4())} if self.sort == "with_id" else {}, None, None, None
+        try:
+            while served is None and not self.ended.is_set():
+                sent = time.monotonic()
+                status, wait_s = self.send(key)
+                if told_s is None and status == 429:
+                    told_s, refused = wait_s, time.monotonic()
+                if status == 200:
+                    served = sent
+                self.ended.wait(0.2 if status == 200 else wait_s)
+        finally:  # also where a request failed: a wait that led to nothing
+            if told_s:
+                end = time.monotonic() if served is None else served
+                self.found.append(((end - refused) / told_s, served is not None))
 
     def send(self, key):
         """Status, and seconds until it may come again."""
@@ -243,8 +251,14 @@ class Told(threading.Thread):
             self.connection.close()
             self.connection = None
         if response.status not in (200, 429):
-            raise SystemExit(f"told: HTTP {response.status}")
+            raise RuntimeError(f"HTTP {response.status}")
         return response.status, int(response.getheader("retry-after-ms", "0")) / 1e3
+
+
+def raise_failures(clients):
+    failures = [failure for client in clients for failure in client.failures]
+    if failures:
+        raise SystemExit(f"{len(failures)} of {len(clients)} clients failed: {failures[:3]}")
 
 
 def told(quick, times, tokens=2):
@@ -262,12 +276,15 @@ def told(quick, times, tokens=2):
         clients = [Told(worker.address, sort, ended) for sort in Told.SORTS for _ in range(each)]
         for client in clients:
             client.start()
-        flood = loop.run(poisson({"told": times * capacity}, seconds, SEED))
-        ended.set()
-        for client in clients:
-            client.join()
+        try:
+            flood = loop.run(poisson({"told": times * capacity}, seconds, SEED))
+        finally:
+            ended.set()
+            for client in clients:
+                client.join()
         loop.settle(10)
         loop.close()
+    raise_failures(clients)
     result = {"times": times, "seconds": seconds, "capacity_per_s": rounded(capacity, 1), "flood_served_share": rounded(
         sum(a.good for a in flood) / len(flood), 4), "flood": latencies_ms(flood, ["told"])}
     for sort in Told.SORTS:

@@ -166,15 +166,41 @@ def value_of(kind, body):
 
 # ---- Clients
 
-class Client(threading.Thread):
+class Caller(threading.Thread):
+    """One that ends before it is told to has failed, whatever ended it."""
+
+    def __init__(self, worker, name, ended):
+        super().__init__(name=name)
+        self.worker, self.ended, self.failures = worker, ended, []  # texts
+
+    def run(self):
+        try:
+            self.call()
+        except Exception as error:  # a thread's own would be printed and forgotten
+            self.failures.append(f"{self.name}: its client ended by {error!r}")
+
+    def call(self):
+        raise NotImplementedError
+
+
+def join(callers, ended):
+    """Ends them. What ended before that is a failure of its own."""
+    early = [each for each in callers if not each.is_alive()]
+    ended.set()
+    for each in callers:
+        each.join()
+    for each in early:
+        each.failures.append(f"{each.name}: its client ended before the others")
+
+
+class Client(Caller):
     """Calls one function without a pause, on a connection that it keeps or on a new one each time."""
 
     def __init__(self, worker, kind, keeps, ended):
-        super().__init__()
-        self.worker, self.kind, self.keeps, self.ended = worker, kind, keeps, ended
-        self.answers, self.failures = [], []  # (begin, seconds, process, whether cold); texts
+        super().__init__(worker, f"{kind}, {'kept' if keeps else 'new'} connection", ended)
+        self.kind, self.keeps, self.answers = kind, keeps, []  # (begin, seconds, process, whether cold)
 
-    def run(self):
+    def call(self):
         path, body = request_of(self.kind)
         connection = None
         while not self.ended.is_set():
@@ -190,7 +216,7 @@ class Client(threading.Thread):
                     connection.close()
                     connection = None
             except (OSError, http.client.HTTPException) as error:
-                self.failures.append(f"{self.kind}, {'kept' if self.keeps else 'new'} connection: {error!r}")
+                self.failures.append(f"{self.name}: {error!r}")
                 connection.close()
                 connection = None
             time.sleep(PAUSE_S)
@@ -200,22 +226,25 @@ class Client(threading.Thread):
     def take(self, begin, response, content):
         took = time.monotonic() - begin
         if response.status == 200 and not response.getheader("X-Amz-Function-Error"):
-            value, process = value_of(self.kind, content)
+            try:
+                value, process = value_of(self.kind, content)
+            except (KeyError, ValueError, IndexError, TypeError) as error:
+                self.failures.append(f"{self.kind}: no answer of its kind, {error!r}: {content[:200]!r}")
+                return
             if value == 42:
                 self.answers.append((begin, took, process, response.getheader("x-lambent-start") == "cold"))
                 return
         self.failures.append(f"{self.kind}: HTTP {response.status}: {content[:200]!r}")
 
 
-class Submitter(threading.Thread):
+class Submitter(Caller):
     """Sends asynchronous invocations, each of which notes that it ran."""
 
     def __init__(self, worker, ended):
-        super().__init__()
-        self.worker, self.ended = worker, ended
-        self.sent, self.failures = 0, []
+        super().__init__(worker, "asynchronous", ended)
+        self.sent = 0
 
-    def run(self):
+    def call(self):
         while not self.ended.is_set():
             connection = http.client.HTTPConnection(self.worker.address[0], int(self.worker.address[1]), timeout=120)
             with contextlib.closing(connection):
@@ -340,9 +369,7 @@ def run_on(worker, installation, upgrades, between_s, new):
             log(f"upgrade {len(spans)}: {spans[-1][1] - spans[-1][0]:.2f} s until the new program listened")
             time.sleep(between_s)
     finally:
-        ended.set()
-        for each in [*clients, submitter]:
-            each.join()
+        join([*clients, submitter], ended)
     rows, failures = {}, submitter.failures
     for kind in called:
         rows[kind], failed = figures_of(kind, clients, spans)

@@ -12,6 +12,7 @@ Ray says which nodes there are, reserves their GPUs, and hands references on. Re
 not end with it.
 """
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -63,6 +64,12 @@ def _request(endpoint: str, method: str, path: str, body: Optional[str] = None, 
     if answer.status >= 300:
         raise error_of("UNKNOWN", "%s %s: HTTP %d %s" % (method, path, answer.status, content[:300].decode("utf-8", "replace")))
     return json.loads(content)
+
+
+def _ask_autoscaler(bundles: List[Dict[str, float]]) -> None:
+    """In place of what was asked of it before; it keeps that until it is asked for something else, whatever became of who asked."""
+    from ray.autoscaler.sdk import request_resources
+    request_resources(bundles=bundles)
 
 
 def _tail_of(path: str, most: int = 2000) -> str:
@@ -159,14 +166,29 @@ class _Members:
         self._released: Set[str] = set()  # nodes of Ray whose agents were ended so that it may take them away
         self._scaling: Optional[Scaling] = None
         self._asked: Optional[int] = None  # of nodes, of the autoscaler
+        self._lock = threading.Lock()  # of what is asked of the autoscaler
+        self._errors: Dict[str, str] = {}  # the last ones, by what failed
         self.keep(options)
         self._self = ray.get_runtime_context().current_actor
         threading.Thread(target=self._watch, daemon=True).start()
 
     def keep(self, options: Dict[str, Any]) -> None:
         """For agents of nodes that come from now on."""
-        self._options = options
-        self._scaling = Scaling(*options["scale"], down_after=options["down_after"]) if options["scale"] else None
+        scale = options["scale"]
+        with self._lock:
+            ends = self._scaling is not None and not scale
+            self._options = options
+            self._scaling = Scaling(scale[0], scale[1], options["down_after"]) if scale else None
+            if ends or (self._asked is not None and self._scaling is None):
+                self._take_back()
+
+    def end_scaling(self) -> None:
+        self.keep({**self._options, "scale": None})
+
+    def _take_back(self) -> None:
+        """What was asked of the autoscaler, which would keep that many nodes for good."""
+        _ask_autoscaler([])
+        self._asked = None
 
     def tell(self, node_id: str, member: Dict[str, Any], view: List[Dict[str, Any]]) -> Dict[str, Any]:
         """One agent's worker, and the members as that sees them; all that there are, and the home among them. ALREADY_EXISTS:
@@ -191,17 +213,24 @@ class _Members:
         if self._home is None:
             self._home = next(({key: each[key] for key in ("node", "address", "gpus")} for each in view if each["home"]), member)
         self._home = members.setdefault(self._home["node"], self._home)
-        return {"home": self._home["node"], "members": list(members.values())}
+        return {"home": self._home["node"], "members": list(members.values()), "error": "; ".join(self._errors.values())}
 
     def _watch(self) -> None:
         while True:
             time.sleep(_PERIOD)
-            try:
-                self._start_agents()
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            self._start_agents()
+            with self._lock:
                 if self._scaling:
                     self._scale(self._scaling)
-            except Exception:  # the next look may do better
-                pass
+                elif self._asked is not None:
+                    self._take_back()
+            self._errors.pop("look", None)
+        except Exception as error:  # the next look may do better
+            self._errors["look"] = "nodes of Ray: %s: %s" % (type(error).__name__, error)
 
     def _start_agents(self) -> None:
         now = time.monotonic()
@@ -212,10 +241,8 @@ class _Members:
                 self._tried[node_id] = now
                 _start_agent(node, self._options, self._self)
 
-
     def _scale(self, scaling: Scaling) -> None:
         """Asks Ray's autoscaler for nodes with GPUs, and gives one that is not needed back to it."""
-        from ray.autoscaler.sdk import request_resources
         gpus = {node["NodeID"]: node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]}
         self._released &= set(gpus)
         names = {self._known[node_id]["node"]: node_id for node_id, has in gpus.items()
@@ -225,7 +252,8 @@ class _Members:
             return  # one that came a moment ago
         wanted = scaling.wanted(nodes, time.monotonic())
         if wanted > len(nodes) and self._released:
-            return self._keep_after_all(self._released.pop())
+            self._keep_after_all(self._released.pop())
+            return
         if wanted < len(nodes):
             spare = scaling.spare(nodes)
             if spare is None:
@@ -234,23 +262,33 @@ class _Members:
             threading.Thread(target=self._release, args=(names[spare],), daemon=True).start()
         if wanted != self._asked:
             # Of the largest that there are, so that each takes a node of its own.
-            request_resources(bundles=[{"GPU": max([1, *gpus.values()])}] * wanted)
+            _ask_autoscaler([{"GPU": max([1, *gpus.values()])}] * wanted)
             self._asked = wanted
 
     def _release(self, node_id: str) -> None:
-        """Its worker finishes what it has and gets no more; then its agent ends, and Ray finds the node idle."""
-        agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
-        ray.get(agent.drain.remote(True))
-        if node_id in self._released:
-            ray.kill(agent)
-
-    def _keep_after_all(self, node_id: str) -> None:
-        """One that is on its way out is as good as a new one."""
+        """Its worker finishes what it has and gets no more; then its agent ends, and Ray finds the node idle. Where that fails it
+        is counted again, and gets work."""
         try:
-            ray.get_actor(_agent_name(node_id), namespace=NAMESPACE).drain.remote(False)
+            agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+            ray.get(agent.drain.remote(True))
+            if node_id in self._released:
+                ray.kill(agent)
+            self._errors.pop("release", None)
+        except Exception as error:
+            self._errors["release"] = "release of node %s: %s: %s" % (node_id, type(error).__name__, error)
+            self._released.discard(node_id)
+            try:
+                _repeated(lambda: self._keep_after_all(node_id), self._options["timeout"])
+            except Exception:  # such as where the node is gone
+                pass
+
+    def _keep_after_all(self, node_id: str) -> Any:
+        """One that is on its way out is as good as a new one. Returns what can be waited for."""
+        try:
+            return ray.get_actor(_agent_name(node_id), namespace=NAMESPACE).drain.remote(False)
         except ValueError:
             node = next(each for each in ray.nodes() if each["NodeID"] == node_id)
-            _start_agent(node, {**self._options, "undrain": True}, self._self)
+            return _start_agent(node, {**self._options, "undrain": True}, self._self).status.remote()
 
 
 def _nodes_for(options: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -271,6 +309,15 @@ def _machines() -> Set[str]:
     return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
 
 
+def _name_of(host: str) -> str:
+    """Of a machine, for its worker and its folders: 40 characters at most, as paths of sockets are short. What is left out of the
+    host's name goes into a digest, so that two hosts do not have one name."""
+    name = re.sub("[^A-Za-z0-9_.-]", "-", host.split(".")[0]) or "node"
+    if name == host and len(name) <= 40:
+        return name
+    return "%s-%s" % (name[:31], hashlib.sha256(host.encode()).hexdigest()[:8])
+
+
 class _Place:
     """Of a machine's nodes of Ray each has one, and with it a worker: the first is the machine's name. A node that comes in place of
     one that is gone, such as after a restart of Ray, gets its place, and finds its worker."""
@@ -279,7 +326,7 @@ class _Place:
         nodes = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
         self.ip = nodes[node_id]["NodeManagerAddress"]
         host = nodes[node_id]["NodeManagerHostname"]
-        base = re.sub("[^A-Za-z0-9_.-]", "-", host.split(".")[0])[:40] or "node"
+        base = _name_of(host)
         os.makedirs(folder, exist_ok=True)
         deadline = time.monotonic() + timeout
         while True:
@@ -307,6 +354,7 @@ class _Agent:
     def __init__(self, node_id: str, options: Dict[str, Any], members: Any) -> None:
         self._options, self._node_id, self._members = options, node_id, members
         self._local, self._stop, self._error = threading.local(), threading.Event(), ""
+        self._members_error = ""  # of what starts agents and asks the autoscaler, as it said last
         self._kinds: Dict[str, str] = {}  # of functions, by name
         deadline = time.monotonic() + options["timeout"]
         self._place = _Place(options["state"] + "/places", node_id, options["timeout"])
@@ -397,6 +445,7 @@ class _Agent:
     def _tell(self, timeout: float = LEASE) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
         told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["members"]), timeout=timeout)
+        self._members_error = told["error"]
         _request(self._endpoint, "PUT", "/v1/cluster/members",
                  json.dumps({"source": "ray", "home": told["home"], "lease_seconds": LEASE, "members": told["members"]}))
 
@@ -409,7 +458,7 @@ class _Agent:
                 self._error = str(error)
 
     def status(self) -> Any:
-        return {"node_id": self._node_id, "endpoint": self._endpoint, "error": self._error,
+        return {"node_id": self._node_id, "endpoint": self._endpoint, "error": self._error, "members_error": self._members_error,
                 "gpus": ray.get_gpu_ids(), "pid": os.getpid(), "cluster": self._answers()}
 
     def _client(self) -> Client:
@@ -519,8 +568,8 @@ class _Agent:
 class Cluster:
     """The agents of start(), and of nodes that came since: handles by node id."""
 
-    def __init__(self, agents: Dict[str, Any], members: Any) -> None:
-        self.agents, self._members = agents, members
+    def __init__(self, agents: Dict[str, Any], members: Any, scales: bool = False) -> None:
+        self.agents, self._members, self._scales = agents, members, scales
 
     def _look(self) -> None:
         alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -532,7 +581,8 @@ class Cluster:
                 self.agents.pop(node_id, None)  # it did not start, or not yet
 
     def status(self) -> Any:
-        """What each agent says, of the nodes that Ray has now; of one that cannot be reached, why."""
+        """What each agent says, of the nodes that Ray has now; of one that cannot be reached, why. Its "members_error" is why the last
+        look for new nodes, or what was asked of Ray's autoscaler, failed."""
         self._look()
         asked = {node_id: agent.status.remote() for node_id, agent in self.agents.items()}
         said = []
@@ -540,7 +590,8 @@ class Cluster:
             try:
                 said.append(ray.get(call, timeout=_TO_SAY_WHY))
             except ray.exceptions.RayError as error:
-                said.append({"node_id": node_id, "endpoint": None, "error": str(error), "gpus": [], "pid": None, "cluster": None})
+                said.append({"node_id": node_id, "endpoint": None, "error": str(error), "members_error": "", "gpus": [],
+                             "pid": None, "cluster": None})
         return said
 
     def wait_until_up(self, timeout: float = 30.0, nodes: int = 1) -> "Cluster":
@@ -555,15 +606,22 @@ class Cluster:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """Ends the agents, which gives Ray its GPUs back. The workers go on."""
+        """Ends the agents, which gives Ray its GPUs back, and takes back what Ray's autoscaler was asked for. The workers go on."""
+        takes_back = False
+        try:
+            _repeated(self._members.end_scaling.remote, _TO_SAY_WHY)
+        except ray.exceptions.RayError:
+            takes_back = self._scales
         ray.kill(self._members)  # which would start some again
+        if takes_back:
+            _ask_autoscaler([])
         self._look()
         for agent in self.agents.values():
             ray.kill(agent)
         _agents.clear()
 
 
-def _usual_command(key: str, state: str, listen: Optional[str], tls: Optional[str]) -> List[str]:
+def _usual_command(key: str, state: str, listen: Optional[str], tls: Optional[str], scales: bool = False) -> List[str]:
     program = shutil.which("lambent")
     if program is None:
         raise error_of("NOT_FOUND", "there is no command `lambent`: install it, or give `serve`")
@@ -572,6 +630,9 @@ def _usual_command(key: str, state: str, listen: Optional[str], tls: Optional[st
         raise error_of("FAILED_PRECONDITION", "Ray has nodes on %d machines (%s), where workers reach each other by TLS: give `tls`, a "
                        "folder that each machine has with tls.crt, tls.key and ca.crt, or `serve`" %
                        (len(machines), ", ".join(sorted(machines))))
+    if scales and tls is None:
+        raise error_of("FAILED_PRECONDITION", "with `scale` Ray's autoscaler brings nodes on other machines, where workers reach each "
+                       "other by TLS: give `tls`, a folder that each machine has with tls.crt, tls.key and ca.crt, or `serve`")
     words = [program, "serve", "--cluster-key", key, "--node-name", "ray-{node}", "--state", state + "/{node}",
              "--run", state + "/{node}/run", "--listen", listen or ("{ip}:{port}" if tls else "127.0.0.1:{port}")]
     if tls:
@@ -588,18 +649,19 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
     `serve` (words). In both "{node}" stands for the machine's name, with "-2" and so on for further nodes of Ray on one machine;
     "{ip}" for the node's address and "{port}" for 8980 and what follows. `address`: URLs of workers by node id, where they do not
     tell themselves what others reach them by. Without `serve`, `listen` is where workers listen, and `tls` a folder with tls.crt,
-    tls.key and ca.crt on each machine, without which they stay on loopback; FAILED_PRECONDITION if Ray has several machines.
+    tls.key and ca.crt on each machine, without which they stay on loopback; FAILED_PRECONDITION if Ray has several machines,
+    or comes to have them by `scale`.
 
     Agents are detached: they outlive this driver. Nodes that come later get one too; what runs stays. With `gpus_only` only
-    nodes of Ray with GPUs get one, and tasks on others ask one of theirs. With `scale`, the least and the most number of nodes with
-    GPUs, Ray's autoscaler is asked for as many as the load needs, and one that is not needed for `down_after` seconds is drained
+    nodes of Ray with GPUs get one, and tasks on others ask one of theirs. With `scale`, the least (1 or more) and the most number of
+    nodes with GPUs, Ray's autoscaler is asked for as many as the load needs, and one that is not needed for `down_after` seconds is drained
     and given back. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError some seconds after `timeout` if tasks of Ray have them."""
     if not ray.is_initialized():
         ray.init(address="auto", namespace=NAMESPACE)
     if scale:
         Scaling(*scale)  # what is wrong with it is said here
     options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log", "state": state,
-               "serve": serve if serve is not None else _usual_command(key, state, listen, tls), "address": dict(address or {}),
+               "serve": serve if serve is not None else _usual_command(key, state, listen, tls, bool(scale)), "address": dict(address or {}),
                "gpus_only": gpus_only, "scale": scale, "down_after": down_after, "reserve_gpus": reserve_gpus, "timeout": timeout}
     members = ray.remote(_Members).options(name=_MEMBERS, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
                                            max_restarts=-1).remote(options)
@@ -612,7 +674,7 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
         except ray.exceptions.GetTimeoutError:
             raise RuntimeError("the agent of node %s did not start in %g s: other tasks of Ray have its GPUs, or its worker does "
                                "not start" % (node_id, timeout)) from None
-    return Cluster(agents, members)
+    return Cluster(agents, members, bool(scale))
 
 
 class Function:

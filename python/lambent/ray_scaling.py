@@ -12,7 +12,9 @@ class Scaling:
     it is the "home", which stays."""
 
     def __init__(self, least: int, most: int, down_after: float = DOWN_AFTER) -> None:
-        if not 0 <= least <= most:
+        if least == 0:
+            raise ValueError("scale: one node has to stay to see the load, so that the least is 1 or more: %r, %r" % (least, most))
+        if not 0 < least <= most:
             raise ValueError("scale: the least number of nodes is at most the other, and none is negative: %r, %r" % (least, most))
         self.least, self.most, self._down_after = least, most, down_after
         self._full_since: Optional[float] = None

@@ -16,7 +16,11 @@ from lambent.tensor import Tensor  # noqa: E402
 NAMES = ["00000000-0000-0001-0000-00000000000%d.0" % n for n in range(4)]
 
 
-class ActorError(Exception):
+class RayError(Exception):
+    pass
+
+
+class ActorError(RayError):
     pass
 
 
@@ -24,7 +28,7 @@ class Unavailable(ActorError):
     pass
 
 
-class TimedOut(Exception):
+class TimedOut(RayError):
     pass
 
 
@@ -37,7 +41,7 @@ class StandIn(types.ModuleType):
 
     def __init__(self):
         super().__init__("ray")
-        self.exceptions = types.SimpleNamespace(RayActorError=ActorError, GetTimeoutError=TimedOut, ActorUnavailableError=Unavailable)
+        self.exceptions = types.SimpleNamespace(RayError=RayError, RayActorError=ActorError, GetTimeoutError=TimedOut, ActorUnavailableError=Unavailable)
         self.ObjectRef = type("ObjectRef", (), {})
         self.actors, self.looked_up, self.timeouts, self.unavailable = {}, 0, [], 0
         self.alive, self.here = [node_of("n1")], "n1"
@@ -45,7 +49,7 @@ class StandIn(types.ModuleType):
             {"name": name, "namespace": lambent.ray.NAMESPACE} for name in self.actors])
 
     def get_runtime_context(self):
-        return types.SimpleNamespace(get_node_id=lambda: self.here, gcs_address="here")
+        return types.SimpleNamespace(get_node_id=lambda: self.here, gcs_address="here", current_actor=None)
 
     def get_actor(self, name, namespace):
         self.looked_up += 1
@@ -81,10 +85,13 @@ class StandIn(types.ModuleType):
 
 class Actor:
     def __init__(self):
-        self.dead = False
+        self.dead, self.calls = False, []
 
-    def __getattr__(self, _):
-        return types.SimpleNamespace(remote=lambda *_: types.SimpleNamespace(actor=self))
+    def __getattr__(self, name):
+        def remote(*arguments):
+            self.calls.append((name, *arguments))
+            return types.SimpleNamespace(actor=self)
+        return types.SimpleNamespace(remote=remote)
 
 
 stand_in = StandIn()
@@ -161,6 +168,41 @@ class AgentsOfThisNode(unittest.TestCase):
         self.assertGreater(stand_in.timeouts[-1], 60)
 
 
+class Autoscaler:
+    """Stands in for Ray's: `asked` has the bundles of each request."""
+
+    def __init__(self, test):
+        self.asked = []
+        sdk = types.SimpleNamespace(request_resources=lambda bundles: self.asked.append(bundles))
+        patch = mock.patch.dict(sys.modules, {"ray.autoscaler": types.ModuleType("ray.autoscaler"), "ray.autoscaler.sdk": sdk})
+        patch.start()
+        test.addCleanup(patch.stop)
+
+
+class Stops(unittest.TestCase):
+    def setUp(self):
+        stand_in.__init__()
+        self.autoscaler = Autoscaler(self)
+
+    def test_what_the_autoscaler_was_asked_for_is_taken_back(self):
+        cluster = lambent.ray.start(serve=[], scale=(1, 2))
+        members = stand_in.actors["lambent-members"]
+        cluster.stop()
+        self.assertEqual(members.calls[-1], ("end_scaling",))  # before it ends
+        self.assertTrue(members.dead)
+        self.assertEqual(self.autoscaler.asked, [])
+
+    def test_by_the_driver_where_the_actor_that_asked_is_gone(self):
+        for scale, asked in (((1, 2), [[]]), (None, [])):
+            stand_in.__init__()
+            self.autoscaler.asked.clear()
+            cluster = lambent.ray.start(serve=[], scale=scale)
+            stand_in.actors["lambent-members"].dead = True
+            cluster.stop()
+            self.assertEqual(self.autoscaler.asked, asked)
+            self.assertEqual(stand_in.actors, {})
+
+
 class Starts(unittest.TestCase):
     """What start() refuses before anything is started."""
 
@@ -190,6 +232,19 @@ class Starts(unittest.TestCase):
         self.assertIn("0.0.0.0:9000", self.words(tls="/tls", listen="0.0.0.0:9000"))
 
 
+    def test_nodes_that_an_autoscaler_brings_need_tls(self):
+        with self.assertRaisesRegex(FailedPrecondition, "with `scale` .*give `tls`.*or `serve`"):
+            lambent.ray.start("/key", scale=(1, 2))
+        self.assertEqual(stand_in.actors, {})
+        lambent.ray.start("/key", scale=(1, 2), tls="/tls")
+        lambent.ray.start("/key", scale=(1, 2), serve=["lambent"])
+
+    def test_a_scale_from_none_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "one node has to stay"):
+            lambent.ray.start("/key", scale=(0, 2), tls="/tls")
+        self.assertEqual(stand_in.actors, {})
+
+
 class Members(unittest.TestCase):
     """What the members' actor says, whose agents are the nodes of Ray n1, n2 and so on."""
 
@@ -201,7 +256,7 @@ class Members(unittest.TestCase):
         clock.start()
         self.addCleanup(clock.stop)
         self.members = lambent.ray._Members.__new__(lambent.ray._Members)
-        self.members._known, self.members._left, self.members._home = {}, {}, None
+        self.members._known, self.members._left, self.members._home, self.members._errors = {}, {}, None, {}
 
     def member(self, name, port=1):
         return {"node": name, "address": "http://%s:%d" % (name, port), "gpus": []}
@@ -253,21 +308,19 @@ class Autoscaling(unittest.TestCase):
     def setUp(self):
         stand_in.__init__()
         stand_in.alive = [{**node_of("n1"), "Resources": {"GPU": 2}}, {**node_of("n2"), "Resources": {"GPU": 2}}, node_of("n3")]
-        self.asked, self.begun = [], []
-        sdk = types.SimpleNamespace(request_resources=lambda bundles: self.asked.append(bundles))
-        for patch in (mock.patch.dict(sys.modules, {"ray.autoscaler": types.ModuleType("ray.autoscaler"), "ray.autoscaler.sdk": sdk}),
-                      mock.patch.object(lambent.ray.threading, "Thread", lambda target, args, daemon: types.SimpleNamespace(
-                          start=lambda: self.begun.append((target.__name__, args))))):
-            patch.start()
-            self.addCleanup(patch.stop)
-        self.members = lambent.ray._Members.__new__(lambent.ray._Members)
+        self.begun, self.asked = [], Autoscaler(self).asked
+        patch = mock.patch.object(lambent.ray.threading, "Thread", lambda target, args=(), daemon=False: types.SimpleNamespace(
+            start=lambda: self.begun.append((target.__name__, args))))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.options = {"reserve_gpus": True, "gpus_only": True, "scale": None, "down_after": 60, "timeout": 1}
+        self.members = lambent.ray._Members(self.options)
+        self.begun.clear()
         self.members._known = {each: {"node": "w" + each} for each in ("n1", "n2", "n3")}
-        self.members._released, self.members._asked, self.members._self = set(), None, None
-        self.members._options = {"reserve_gpus": True}
         self.members._view = [{"node": "wn" + str(each), "slots": 2, "load": each, "home": each == 1} for each in (1, 2, 3)]
 
     def scale(self, wanted):
-        scaling = lambent.ray.Scaling(0, 9)
+        scaling = lambent.ray.Scaling(1, 9)
         with mock.patch.object(scaling, "wanted", lambda nodes, now: self.assertEqual([each["node"] for each in nodes], self.seen) or wanted):
             self.members._scale(scaling)
 
@@ -286,6 +339,64 @@ class Autoscaling(unittest.TestCase):
         self.assertEqual(list(stand_in.actors), ["lambent-agent-n2"])  # it had ended already
         self.assertEqual(self.members._released, set())
 
+    def test_what_was_asked_is_taken_back_where_scaling_ends(self):
+        for end in (self.members.end_scaling, lambda: self.members.keep(self.options)):
+            self.members.keep({**self.options, "scale": (1, 9)})
+            self.seen = ["wn1", "wn2"]
+            self.scale(3)
+            self.asked.clear()
+            end()
+            self.assertEqual(self.asked, [[]])
+            end()  # nothing more is asked, as others may have asked since
+            self.members._look()
+            self.assertEqual(self.asked, [[]])
+
+    def test_it_is_tried_again_where_taking_back_failed(self):
+        self.members.keep({**self.options, "scale": (1, 9)})
+        self.seen = ["wn1", "wn2"]
+        self.scale(3)
+        with mock.patch.object(lambent.ray, "_ask_autoscaler", side_effect=OSError("no GCS")):
+            with self.assertRaises(OSError):
+                self.members.end_scaling()
+            self.members._look()
+        self.members._look()
+        self.members._look()
+        self.assertEqual(self.asked, [[{"GPU": 2}] * 3, []])
+
+    def test_the_last_error_of_a_look_is_told_until_one_succeeds(self):
+        def told():
+            member = {"node": "wn1", "address": "http://1:1", "gpus": []}
+            return self.members.tell("n1", member, [])["error"]
+        self.members._known = {}
+        self.members.keep({**self.options, "scale": (3, 9)})
+        with mock.patch.object(lambent.ray, "_ask_autoscaler", side_effect=OSError("no GCS")):
+            self.members._look()
+        self.assertEqual(told(), "nodes of Ray: OSError: no GCS")
+        self.members._view = []
+        self.members._known = {}
+        self.members._look()
+        self.assertEqual(told(), "")
+
+    def test_one_that_cannot_be_released_is_counted_again_and_gets_work(self):
+        self.members._released.add("n2")
+        agent = stand_in.actors["lambent-agent-n2"] = Actor()
+        stand_in.unavailable = 2  # for the drain, and once for what undoes it
+        self.members._release("n2")
+        self.assertEqual(agent.calls, [("drain", True), ("drain", False), ("drain", False)])
+        self.assertEqual((self.members._released, agent.dead), (set(), False))
+        self.assertIn("release of node n2: Unavailable", self.members._errors["release"])
+        self.members._released.add("n2")
+        self.members._release("n2")
+        self.assertEqual((self.members._released, agent.dead, self.members._errors), ({"n2"}, True, {}))
+
+    def test_one_whose_agent_is_gone_gets_another_where_it_cannot_be_released(self):
+        self.members._released.add("n2")
+        self.members._release("n2")
+        self.assertEqual((list(stand_in.actors), self.members._released), (["lambent-agent-n2"], set()))
+        self.members._released.add("n9")  # whose node is gone too
+        self.members._release("n9")
+        self.assertEqual(self.members._released, set())
+
 
 class Places(unittest.TestCase):
     def setUp(self):
@@ -302,11 +413,22 @@ class Places(unittest.TestCase):
     def test_each_node_of_ray_on_a_machine_has_one_and_who_comes_after_takes_it(self):
         stand_in.alive = [node_of("n1", "gpu 1.example"), node_of("n2", "gpu 1.example"), node_of("n3", "other", "10.0.0.2")]
         first = self.place("n1")
-        self.assertEqual(first.fields(), {"node": "gpu-1", "ip": "10.0.0.1", "port": "8980"})
-        self.assertEqual(self.place("n2").fields(), {"node": "gpu-1-2", "ip": "10.0.0.1", "port": "8981"})
+        self.assertRegex(first.name, "^gpu-1-[0-9a-f]{8}$")
+        self.assertEqual(first.fields(), {"node": first.name, "ip": "10.0.0.1", "port": "8980"})
+        self.assertEqual(self.place("n2").fields(), {"node": first.name + "-2", "ip": "10.0.0.1", "port": "8981"})
         first._file.close()  # its agent ends
         stand_in.alive[0] = node_of("n9", "gpu 1.example")
-        self.assertEqual(self.place("n9").name, "gpu-1")
+        self.assertEqual(self.place("n9").name, first.name)
+
+    def test_two_hosts_never_have_one_name_and_a_short_host_keeps_its_own(self):
+        self.assertEqual(lambent.ray._name_of("gpu-1"), "gpu-1")
+        self.assertEqual(lambent.ray._name_of("a" * 40), "a" * 40)
+        hosts = ["gpu-1", "gpu-1.east", "gpu-1.west", "gpu 1", "a" * 40, "a" * 40 + "b", "a" * 40 + "c", "a" * 40 + ".b", ".b", ".c"]
+        names = [lambent.ray._name_of(host) for host in hosts]
+        self.assertEqual(len(set(names)), len(hosts), names)
+        for name in names:  # of a node, with "ray-" before it and its place behind it
+            self.assertRegex("ray-" + name + "-999", "^[A-Za-z0-9_.-]{1,64}$")
+            self.assertLessEqual(len(name), 40)
 
     def test_none_is_taken_while_the_agent_before_lives(self):
         held = self.place("n1")

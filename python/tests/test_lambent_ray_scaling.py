@@ -30,7 +30,6 @@ class Wanted(unittest.TestCase):
     def test_the_least_are_wanted_at_once(self):
         self.assertEqual(Scaling(2, 4).wanted(nodes(0), 0), 2)
         self.assertEqual(Scaling(1, 4).wanted([], 0), 1)
-        self.assertEqual(Scaling(0, 4).wanted([], 0), 0)
 
     def test_one_fewer_where_the_others_would_be_half_idle_for_long(self):
         scaling = Scaling(1, 4)
@@ -46,6 +45,11 @@ class Wanted(unittest.TestCase):
     def test_the_home_stays_and_the_one_with_the_least_work_goes(self):
         self.assertEqual(Scaling.spare(nodes(0, 3, 1)), "n2")
         self.assertIsNone(Scaling.spare(nodes(0)))
+
+    def test_none_at_all_is_refused_as_none_would_see_the_load(self):
+        for most in (0, 4):
+            with self.assertRaisesRegex(ValueError, "one node has to stay to see the load"):
+                Scaling(0, most)
 
     def test_bounds_that_are_none_are_refused(self):
         for least, most in ((-1, 2), (3, 2)):

@@ -156,7 +156,7 @@ class Autoscaled(RayTest):
     @classmethod
     def setUpClass(cls):
         cls.prepare()
-        gpu = {"resources": {"CPU": 1, "GPU": 1, "object_store_memory": 80 << 20}, "node_config": {}, "min_workers": 0, "max_workers": 1}
+        gpu = {"resources": {"CPU": 1, "GPU": 1, "object_store_memory": 80 << 20}, "node_config": {}, "min_workers": 0, "max_workers": 2}
         cls.of_ray = AutoscaledRay(cls.folder, {"gpu": gpu})
         cls.addClassCleanup(cls.of_ray.shutdown)
         cls.ray.init(address=cls.of_ray.address, namespace="test", log_to_driver=False)
@@ -174,11 +174,16 @@ class Autoscaled(RayTest):
         self.wait_for(lambda: self.ray.available_resources().get("GPU", 0) == 0)
         self.assertEqual({each["cluster"]["home"] for each in self.cluster.status()}, {first})
         self.assertEqual([len(each["cluster"]["members"]) for each in self.cluster.status()], [2, 2])
-        # Now it may go, has nothing to do, and is drained before Ray takes it away.
-        self.start(scale=(0, 1), down_after=5)
-        self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 0, seconds=150)
-        (status,) = [each for each in self.cluster.status() if each["cluster"]]
-        self.assertEqual({each["node"]: each["state"] for each in status["cluster"]["members"]}, {first: "up", late: "draining"})
+        # A second one comes, may go, has nothing to do, and is drained before Ray takes it away.
+        self.start(scale=(2, 2))
+        self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 2, seconds=150)
+        self.cluster.wait_until_up(120, nodes=3)
+        self.start(scale=(1, 2), down_after=5)
+        self.wait_for(lambda: self.ray.cluster_resources().get("GPU", 0) == 1, seconds=150)
+        status = next(each for each in self.cluster.status() if each["cluster"])
+        states = {each["node"]: each["state"] for each in status["cluster"]["members"]}
+        self.assertEqual(sorted(states.values()), ["draining", "up", "up"])
+        self.assertEqual((states[first], status["members_error"]), ("up", ""))
         self.assertEqual(invoke(self.own_addresses()[first], "total", {"numbers": [6]}), {"sum": 6})
 
 
