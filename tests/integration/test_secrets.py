@@ -313,7 +313,7 @@ class BackupTest(unittest.TestCase):
             content.chmod(0o755)
             file.write(b"rotten")
         done = self.command("restore", other / "again", copy)
-        self.assertEqual(done.returncode, 15, done.stderr)
+        self.assertEqual(done.returncode, 25, done.stderr)
         self.assertIn("is not what was put there", done.stderr)
         self.assertFalse((other / "again").exists())
         (copy / "code").rename(copy / "lost")
