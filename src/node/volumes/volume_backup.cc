@@ -95,7 +95,10 @@ class VolumeCopy {
                                              sha256 + ", not " + *named +
                                              "; put the file again, or remove it"};
     }
-    if (::rename(beside.c_str(), content_in(to_, sha256).c_str()) != 0) {
+    // Of two equal files without a name the second is the first one's content.
+    if (::access(content_in(to_, sha256).c_str(), F_OK) == 0) {
+      ::unlink(beside.c_str());
+    } else if (::rename(beside.c_str(), content_in(to_, sha256).c_str()) != 0) {
       return error_from_errno("keep " + content_in(to_, sha256), errno);
     }
     return show(sha256, path);
