@@ -94,7 +94,7 @@ class KeysTest(unittest.TestCase):
         if "skipped" in through_worker:
             return
         self.assertEqual((through_worker["models"], through_worker["trace"], set(through_worker["holds_mib"])), (24, None, {"1", "2", "4", "8", "16", "28"}))
-        self.assertEqual(set(through_worker["systems"]), {"worth", "lru", "explicit"})
+        self.assertEqual(set(through_worker["systems"]), {"worth", "kept", "lru", "explicit"})
         self.assertEqual(through_worker["alone"]["calls"], through_worker["alone"]["hot"]["calls"])
         for system, run in through_worker["systems"].items():
             self.assertEqual((run["failed"], run["calls"]), (0, through_worker["calls"]), system)
