@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 POLICIES = ("density", "mqfq-sticky", "batch", "fcfs")
-RUNS = pathlib.Path(__file__).resolve().parents[1] / "docs/results/2026-11-28-demo"
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "docs/results/2026-11-30-demo"
 WIDTH, MARGIN, TITLE = 800, 20, 46
 
 
