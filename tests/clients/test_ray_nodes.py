@@ -118,7 +118,7 @@ class AutoscaledRay:
         with open(folder / "ray.log", "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from ray.scripts.scripts import main; main()", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                env={**os.environ, "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1",
+                env={**os.environ, "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1", "RAY_AUTH_MODE": "disabled",
                      "RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID})
         deadline = time.monotonic() + 120
         while "Ray runtime started" not in (folder / "ray.log").read_text():

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error failed(const std::string& doing, const std::error_code& error) {
+Error copy_failed(const std::string& doing, const std::error_code& error) {
   return error_from_errno(doing, error.value());
 }
 
@@ -83,7 +83,7 @@ Result<void> LayerCopy::copy_layer(const std::string& layer) {
   if (!last.ok()) return {};
   std::error_code error;
   fs::create_directories(to_ + layer, error);
-  if (error) return failed("create " + to_ + layer, error);
+  if (error) return copy_failed("create " + to_ + layer, error);
   return write_file_atomically(to_ + layer + kLast, *last, false);
 }
 
@@ -94,11 +94,11 @@ Result<void> LayerCopy::copy_whole(const std::string& folder) {
   if (inode == 0 || inode_of(target) != 0) return {};
   std::error_code error;
   fs::create_directories(fs::path(target).parent_path(), error);
-  if (error) return failed("create " + target, error);
+  if (error) return copy_failed("create " + target, error);
   Result<void> copied = copy_entries(source, target);
   if (inode_of(source) == inode) return copied;
   fs::remove_all(target, error);  // it went by rename(), before anything in it
-  return error ? failed("remove " + target, error) : Result<void>();
+  return error ? copy_failed("remove " + target, error) : Result<void>();
 }
 
 Result<void> LayerCopy::copy_entries(const std::string& from, const std::string& to) {
@@ -120,7 +120,7 @@ Result<void> LayerCopy::copy_entries(const std::string& from, const std::string&
     }
     if (error) break;
   }
-  return error ? failed("copy " + from, error) : Result<void>();
+  return error ? copy_failed("copy " + from, error) : Result<void>();
 }
 
 Result<void> LayerCopy::copy_file(const std::string& from, const std::string& to) {
@@ -144,7 +144,7 @@ Result<void> LayerCopy::copy_file(const std::string& from, const std::string& to
   }
   std::error_code error;
   fs::rename(beside, to, error);
-  return error ? failed("keep " + to, error) : Result<void>();
+  return error ? copy_failed("keep " + to, error) : Result<void>();
 }
 
 }  // namespace lambent::layers

@@ -16,7 +16,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr size_t kMostText = 1 << 20;
+constexpr size_t kMostKernelText = 1 << 20;
 // Where the worker goes, with us and what else it has started.
 constexpr std::string_view kOwnProcesses = "/supervisor";
 // What is started between a look and the next lies in the way again.
@@ -29,7 +29,7 @@ int write_file(const std::string& path, std::string_view text) {
 }
 
 std::string text_of(const std::string& path) {
-  auto text = read_file(path, kMostText);
+  auto text = read_file(path, kMostKernelText);
   return text.ok() ? std::move(text).value() : std::string();
 }
 

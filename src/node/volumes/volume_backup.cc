@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error failed(const std::string& doing, const std::error_code& error) {
+Error copy_failed(const std::string& doing, const std::error_code& error) {
   return error_from_errno(doing, error.value());
 }
 
@@ -45,7 +45,7 @@ class VolumeCopy {
     std::error_code error;
     for (const std::string& path : {tree_of(to_), content_in(to_, "")}) {
       fs::create_directories(path, error);
-      if (error) return failed("create " + path, error);
+      if (error) return copy_failed("create " + path, error);
     }
     // A folder that goes with its last file ends a walk; what was copied is passed quickly.
     for (int walk = 0; walk < kWalks; ++walk) {
@@ -69,7 +69,7 @@ class VolumeCopy {
       RETURN_IF_ERROR(copy_file(at->path().string().substr(tree.size() + 1)));
     }
     if (!error) return true;
-    if (!is_gone(error)) return failed("read " + tree, error);
+    if (!is_gone(error)) return copy_failed("read " + tree, error);
     std::error_code ignored;
     return !fs::exists(tree, ignored);
   }
@@ -152,7 +152,7 @@ class VolumeCopy {
     fs::create_directories(fs::path(target).parent_path(), error);
     if (!error) fs::remove_all(target, error);
     if (!error) fs::create_hard_link(content, target, error);
-    return error ? failed("make " + target, error) : Result<void>();
+    return error ? copy_failed("make " + target, error) : Result<void>();
   }
 
   const std::string from_;
@@ -170,7 +170,7 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
     std::error_code ignored;
     if (at->is_directory(ignored)) names.push_back(at->path().filename());
   }
-  if (error && !is_gone(error)) return failed("read " + folder, error);
+  if (error && !is_gone(error)) return copy_failed("read " + folder, error);
   return names;
 }
 
