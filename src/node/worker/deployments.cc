@@ -205,17 +205,17 @@ bool uses_slices(const PipelinePackage& package, bool has_slices) {
 }  // namespace
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
-  RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions, gpus_.others()));
+  const OtherNodes others = gpus_.others();
+  RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions, others));
   if (runs_image(spec)) RETURN_IF_ERROR(check_image_function(spec));
   const FunctionSpec* before = uses_.functions.find(spec.name);
   // What was promised stays so, also in a worker that is smaller now. Nodes with its GPUs keep
   // them.
   const bool promises_more = before == nullptr || spec.min_instances > before->min_instances ||
                              !could_run_here(*before, rules_->functions);
-  // A copy was judged where it was deployed: this node keeps of it what it can.
-  const bool is_judged = gpus_.others().judged;
   const bool runs_here = could_run_here(spec, rules_->functions);
-  if (spec.min_instances > 0 && promises_more && runs_here && !is_judged) {
+  // A copy was judged where it was deployed: this node keeps of it what it can.
+  if (spec.min_instances > 0 && promises_more && runs_here && !others.judged) {
     std::vector<FunctionSpec> kept_here = uses_.functions.with_instances();
     std::erase_if(kept_here, [this](const FunctionSpec& other) {
       return !could_run_here(other, rules_->functions);
@@ -227,7 +227,7 @@ Result<void> Deployments::check(const FunctionSpec& spec) const {
                                      .keeps_instances = dispatcher.policy().keeps_instances(),
                                      .context_memory = rules_->functions.context_memory}));
   }
-  if (!spec.schedules.empty() && !runs_here && !is_judged) {
+  if (!spec.schedules.empty() && !runs_here && !others.judged) {
     return Error{ErrorCode::kFailedPrecondition,
                  "schedules of function " + spec.name.name +
                      " would start calls at this node, the cluster's first, which has no GPU for "

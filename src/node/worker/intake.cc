@@ -208,10 +208,11 @@ void Intake::accept(InvocationRequest request, FunctionId function, std::string 
 
 void Intake::begin(LiveInvocation& live) {
   const InvocationId id = live.request.id;
-  if (const FunctionSpec* spec = uses_.functions.find(live.function)) live.slo_ms = spec->slo_ms;
   if (live.request.kind == InvocationKind::kAsynchronous) uses_.follow_ups.watch_age(live);
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return route(live);
+  // What fails while it waits for objects is late too.
+  if (const FunctionSpec* spec = uses_.functions.find(live.function)) live.slo_ms = spec->slo_ms;
   if (uses_.objects == nullptr) {
     return uses_.completions.reject(id,
                                     {ErrorCode::kUnimplemented, "this worker keeps no objects"});
@@ -223,6 +224,7 @@ void Intake::begin(LiveInvocation& live) {
 void Intake::route(LiveInvocation& live) {
   const FunctionSpec* spec = uses_.functions.find(live.function);
   if (spec == nullptr) return route_to_dispatch(live);
+  if (live.slo_ms == 0) live.slo_ms = spec->slo_ms;
   if (!std::exchange(live.has_mounts, true) &&
       uses_.completions.mounts().begin(live.request.id, *spec))
     return;
