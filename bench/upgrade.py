@@ -363,7 +363,7 @@ def run_on(worker, installation, upgrades, between_s, new):
     spans = []
     try:
         wait_for_answers(clients)
-        time.sleep(between_s)
+        time.sleep(between_s)  # calls go on before, between and after the upgrades
         for _ in range(upgrades):
             spans.append(upgrade(worker, installation, new))
             log(f"upgrade {len(spans)}: {spans[-1][1] - spans[-1][0]:.2f} s until the new program listened")

@@ -51,6 +51,14 @@ class FrameworkTest(unittest.TestCase):
             shutil.copytree(PREFIX / "examples" / example, folder)
         return folder
 
+    def deploy_whole(self, example, code, manifest):
+        """The components of a pipeline in one function, which is no pipeline: for what they answer without stages."""
+        folder = self.folder / "whole"
+        shutil.copytree(example / "code", folder)
+        (folder / "whole.py").write_text(code)
+        (folder / "lambent.toml").write_text(manifest)
+        self.lambent("deploy", str(folder))
+
     def write(self, name, code, manifest):
         folder = self.folder / name
         folder.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
 """examples/36_language_model_pipeline: in one process and over slices it writes what the network writes that reads everything again for each token."""
 import json
-import shutil
 import unittest
 
 from frameworks import FrameworkTest
@@ -35,11 +34,7 @@ class LanguageModelPipelineTest(FrameworkTest):
 
     def test_what_is_read_in_one_stage_is_gone_on_with_in_the_next(self):
         example = self.copy_of("36_language_model_pipeline")
-        whole = self.folder / "whole"
-        shutil.copytree(example / "code", whole)
-        (whole / "whole.py").write_text(WHOLE)
-        (whole / "lambent.toml").write_text(MANIFEST)
-        self.lambent("deploy", str(whole))
+        self.deploy_whole(example, WHOLE, MANIFEST)
         expected = [self.answer("whole", event) for event in EVENTS]
         self.assertGreater(len(set(expected[2]["tokens"])), 1, "it writes one token for ever, which tells nothing")
 

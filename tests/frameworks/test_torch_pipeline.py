@@ -1,6 +1,5 @@
 """examples/33_torch_pipeline, a pipeline of torch modules: in one piece and over slices it answers as the same modules in one process."""
 import json
-import shutil
 import unittest
 
 from frameworks import FrameworkTest
@@ -37,11 +36,7 @@ class TorchPipelineTest(FrameworkTest):
 
     def test_it_answers_the_same_in_one_process_in_one_stage_and_in_several(self):
         example = self.copy_of("33_torch_pipeline")
-        whole = self.folder / "whole"
-        shutil.copytree(example / "code", whole)
-        (whole / "whole.py").write_text(WHOLE)
-        (whole / "lambent.toml").write_text(MANIFEST)
-        self.lambent("deploy", str(whole))
+        self.deploy_whole(example, WHOLE, MANIFEST)
         expected = [self.answer("whole", event) for event in EVENTS]
         self.assertEqual(len({tuple(one["points"]) for one in expected}), len(EVENTS), "all pictures look alike")
         self.assertEqual([sum(one["points"]) for one in expected], [64 * 64] * 4 + [8 * 16])
