@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "core/base/fd.h"
+#include "core/crypto/crypto.h"
 #include "node/catalog/testing/testing.h"
+#include "node/volumes/volume_folder.h"
 
 namespace lambent::bin {
 namespace {
@@ -65,6 +67,25 @@ TEST_F(StateBackupTest, ABackupOfARunningWorkersStateIsRestored) {
   catalog::TestLoop loop;
   const auto restored = std::move(*catalog::Catalog::open(again + "/catalog.db", {}, loop.post()));
   EXPECT_EQ(restored->load_all()->functions.size(), 1u);
+}
+
+// They read volumes as a user of their own.
+TEST_F(StateBackupTest, FunctionsReadVolumesThatCameBackUnderAStrictUmask) {
+  const std::string volume = state_ + "/volumes/1/weights";
+  ASSERT_TRUE(volumes::make_volume(volume).ok());
+  std::ofstream(volumes::upload_path(volume, "u")) << "w";
+  ASSERT_TRUE(
+      volumes::publish(volume, "u", crypto::to_hex(crypto::sha256("w")), "deep/model").ok());
+  const mode_t before = ::umask(0077);
+  const auto backed_up = back_up_state(state_, backup_);
+  ::umask(0077);
+  const auto restored = restore_state(backup_, folder_ / "again");
+  ::umask(before);
+  ASSERT_TRUE(backed_up.ok());
+  ASSERT_TRUE(restored.ok());
+  const fs::path tree = folder_ / "again/volumes/1/weights/tree";
+  EXPECT_EQ(fs::status(tree / "deep").permissions(), fs::perms(0755));
+  EXPECT_EQ(fs::status(tree / "deep/model").permissions(), fs::perms(0555));
 }
 
 TEST_F(StateBackupTest, WhatWasChangedInABackupIsNotRestored) {

@@ -71,6 +71,46 @@ TEST_F(WorkerTest, PayloadsOfLiveInvocationsTogetherStayBelowTheirLimit) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(invoke("f", std::string(999, '1')).payload, "3");
 }
 
+TEST_F(WorkerTest, AnswersInTimeAndLateAreCountedButNoneWhoseClientLeft) {
+  queued_per_function = 1;
+  start_worker();
+  FunctionSpec spec = spec_of("f");
+  spec.slo_ms = 200;
+  deploy(spec);
+  hold_events();
+  const auto quick = submit("f", "1");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto slow = submit("f", "2");
+  const auto refused = submit("f", "3");
+  ASSERT_EQ(refused->answers, 1);
+  EXPECT_EQ(refused->result().outcome, Outcome::kRejected);
+  EXPECT_EQ(refused->result().in_time, false) << "its client has no answer";
+
+  clock.advance(milliseconds(200));
+  answer_held(0, "1");
+  EXPECT_EQ(await(quick).in_time, true);
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  clock.advance(milliseconds(1));
+  answer_held(1, "2");
+  EXPECT_EQ(await(slow).in_time, false) << "with its wait it took 201 ms";
+
+  launcher.script = [](FakeRuntime& runtime, const Event& event) {
+    runtime.fail(event, "{}", "Function.ValueError");
+  };
+  EXPECT_EQ(invoke("f", "4").in_time, false);
+  hold_events();
+  const auto request = request_for("f", "5");
+  const auto left = submit(request);
+  ASSERT_TRUE(until([&] { return held.size() == 3; }));
+  ASSERT_TRUE(worker->cancel(kDefaultTenant, request.id).ok());
+  EXPECT_EQ(await(left).in_time, std::nullopt);
+
+  const std::string series = "lambent_slo_requests_total{function=\"f\",outcome=";
+  const std::string metrics = counts.text();
+  EXPECT_THAT(metrics, HasSubstr(series + "\"in_time\",tenant=\"1\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr(series + "\"late\",tenant=\"1\"} 3\n"));
+}
+
 TEST_F(WorkerTest, AHandlersErrorIsToldInItsOwnWordsAndItsSandboxStays) {
   deploy("f");
   launcher.script = [](FakeRuntime& runtime, const Event& event) {
