@@ -1,21 +1,15 @@
 #include "node/worker/deployments.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "core/archive/zip.h"
-#include "core/base/fd.h"
 #include "core/domain/image_function.h"
 #include "core/domain/kernel_graph_service.h"
 #include "core/domain/limits.h"
-#include "core/domain/model_function.h"
 #include "node/worker/image_access.h"
 #include "node/worker/instance_rules.h"
-#include "node/worker/kernel_package.h"
-#include "node/worker/workflow_package.h"
 
 namespace lambent::worker {
 namespace {
@@ -34,8 +28,6 @@ Error no_code_to_change() {
           "the worker does not have this code to change a part of it; send it as the part 'code'"};
 }
 
-// Between two attempts to have the image of a function that was here before.
-constexpr Duration kImagePeriod = seconds(10);
 // Between two looks whether only the new revision serves.
 constexpr Duration kHandOverPeriod = milliseconds(20);
 
@@ -48,134 +40,13 @@ FunctionSpec as_version(FunctionSpec spec) {
   return spec;
 }
 
-// Whether a file of its package says what it does.
-bool has_graph(FunctionKind kind) {
-  return kind != FunctionKind::kHandler && kind != FunctionKind::kHttp;
-}
-
-// Checks a kernel function's package; the memory that its requests take is what it asks for, unless
-// it asks for more. Blocks.
-Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package, Bytes most) {
-  ASSIGN_OR_RETURN(const Bytes needed, check_kernel_package(package, most));
-  if (spec.gpu.memory == Bytes(0)) spec.gpu.memory = needed;
-  if (spec.gpu.memory < needed) {
-    return Error{ErrorCode::kInvalidArgument, "gpu.memory is " + to_string(spec.gpu.memory) +
-                                                  ", but a request takes " + to_string(needed) +
-                                                  "; leave it out to have what is needed"};
-  }
-  return {};
-}
-
-bool may_have_packages(FunctionKind kind) {
-  return kind != FunctionKind::kKernel && kind != FunctionKind::kWorkflow;
-}
-
-// What the function's package says of Python packages; nothing if it says nothing. Blocks.
-Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
-  const auto text = read_file(folder + "/" + kPythonPackagesFile, 2 * kMostRequirementText.count);
-  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
-    return std::optional<PythonPackages>();
-  }
-  if (!text.ok()) return text.error();
-  ASSIGN_OR_RETURN(PythonPackages packages, parse_python_packages(*text));
-  return std::optional(std::move(packages));
-}
-
-// A version and a kept graph have names that no function may have.
-FunctionSpec as_function(FunctionSpec spec) {
-  if (is_kept_graph(spec.name)) spec.name.name = "graph";
-  spec.name = function_of(spec.name);
-  return spec;
-}
-
 uint64_t number_of(const FunctionName& record) {
   return version_number(version_of(record)).value_or(0);
-}
-
-// The package of a kept graph is the one that its digest names. Blocks.
-Result<void> check_digest(const FunctionSpec& spec, std::string_view zip) {
-  if (!is_kept_graph(spec.name) || archive::code_sha256(zip) == spec.code_sha256) return {};
-  return Error{ErrorCode::kInvalidArgument,
-               "package: its SHA-256 is another than that of the request's path; it was changed on "
-               "the way, or is another package"};
-}
-
-// Of a function of an image, whatever the image is.
-Result<void> check_image_function(const FunctionSpec& spec) {
-  if (spec.kind != FunctionKind::kHandler && spec.kind != FunctionKind::kHttp) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "a function of kind '" + std::string(name_of(spec.kind)) +
-                     "' has no image; handlers and HTTP functions have"};
-  }
-  if (spec.cpu_variant || spec.gpu.runtime == GpuRuntime::kShared || serves_model(spec)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "a function of an image has no CPU variant and no shared GPU runtime"};
-  }
-  const auto command = parse_image_command(spec.handler);
-  return command.ok() ? Result<void>{} : command.error();
-}
-
-// Where an image of the worker's machine lies; empty: it is a registry's.
-Result<std::string> host_path_of(const MountUses& uses, TenantId tenant,
-                                 const ImageReference& image) {
-  if (!image.is_local()) return std::string();
-  const std::string what = "image " + text_of(image);
-  const std::filesystem::path path = image.name;
-  if (!path.is_absolute() || path.lexically_normal() != path || image.name.ends_with('/')) {
-    return Error{ErrorCode::kInvalidArgument,
-                 what + ": its path is absolute, and has no '.', '..' or '/' at its end"};
-  }
-  if (!uses.host_path) {
-    return Error{ErrorCode::kPermissionDenied, what + ": this worker takes none of its machine"};
-  }
-  auto allowed = uses.host_path(tenant, image.name);
-  return allowed.ok() ? std::move(allowed) : allowed.error().with_context(what);
-}
-
-// Whether it was deployed with this image already, here or where this node has it from: no client
-// says what digest its code has.
-bool has_image_elsewhere(const FunctionSpec& spec, const ImageReference& image) {
-  return !image.digest.empty() && spec.code_sha256 == images::code_sha256_of(image.digest);
-}
-
-// What the image says of what the function does not, and what the function is known by from then
-// on: the digest that its tag named.
-Result<void> fit_to_image(FunctionSpec& spec, const images::PulledImage& image,
-                          const images::ImageStore& store, const FunctionRules& rules,
-                          const OtherNodes& others) {
-  ASSIGN_OR_RETURN(ImageCommand command, parse_image_command(spec.handler));
-  const auto start = images::start_of(image, command);
-  if (!start.ok()) return start.error();
-  if (uses_a_gpu(spec) && could_run_here(spec, rules)) RETURN_IF_ERROR(store.check_gpu(image));
-  command.image.digest = image.digest;
-  spec.handler = text_of(command);
-  spec.code_sha256 = images::code_sha256_of(image.digest);
-  spec.code_size = image.size;
-  // A port that the function does not name is the only one that the image names.
-  const bool is_default = spec.http.port == HttpContract().port;
-  if (is_default && image.config.ports.size() == 1) spec.http.port = image.config.ports.front();
-  return check_function(as_function(spec), rules, others);
 }
 
 Error another_change(const FunctionName& name) {
   return {ErrorCode::kAborted,
           "another change of function '" + name.name + "' is under way; try again when it is done"};
-}
-
-// That what is mounted is there, by a path without links, as lambent-launcher will want it. Blocks.
-Result<void> check_mounted(const Mounts& mounts, const std::vector<std::string>& folders) {
-  for (size_t i = 0; i < folders.size(); ++i) {
-    if (folders[i].empty()) continue;  // it comes from another node
-    std::error_code error;
-    const std::filesystem::path real = std::filesystem::canonical(folders[i], error);
-    if (!error && real == folders[i] && std::filesystem::is_directory(real, error)) continue;
-    const std::string& source = mounts[i].host.empty() ? mounts[i].volume : mounts[i].host;
-    return Error{ErrorCode::kFailedPrecondition,
-                 "the mount at " + mounts[i].at + ": " + source +
-                     (error ? " is not there: " + error.message()
-                            : std::string(" is no folder, or its path goes through a link"))};
-  }
-  return {};
 }
 
 // Gives its answer once.
@@ -318,84 +189,46 @@ void Deployments::store(FunctionChange change, Done done) {
 }
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
-  const bool has_zones = std::ranges::any_of(
-      change.spec.schedules, [](const Schedule& schedule) { return !schedule.timezone.empty(); });
-  const bool needs_files =
-      change.has_code() || has_graph(change.spec.kind) || !change.spec.mounts.empty() || has_zones;
-  if (!needs_files && runs_image(change.spec)) {
+  const bool has_files = needs_files(change);
+  if (!has_files && runs_image(change.spec)) {
     OtherNodes others = gpus_.others();
     return pull({.change = std::move(change), .others = std::move(others)}, std::move(answer),
                 std::move(finish));
   }
-  if (!needs_files) {
+  if (!has_files) {
     return put_within_quota({.change = std::move(change)}, std::move(finish));
   }
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Work {
-    Unpacking unpacking;
+    DeploymentPackage package;
     Result<void> result;
   };
   auto work = std::make_shared<Work>();
-  work->unpacking.others = gpus_.others();
-  work->unpacking.change = std::move(change);
-  if (const FunctionSpec& spec = work->unpacking.change.spec; !spec.mounts.empty()) {
+  work->package.others = gpus_.others();
+  work->package.change = std::move(change);
+  if (const FunctionSpec& spec = work->package.change.spec; !spec.mounts.empty()) {
     auto folders = mounts_.folders(spec);
     if (!folders.ok()) return finish(folders.error());
-    work->unpacking.mount_folders = std::move(*folders);
+    work->package.mount_folders = std::move(*folders);
   }
-  const bool queued =
-      uses_.files.run([work, &code = std::as_const(uses_.code),
-                       rules = rules_] { work->result = unpack(code, *rules, work->unpacking); },
-                      [this, work, answer, finish] {
-                        collector_.came(work->unpacking.change.spec.code_sha256);
-                        if (!work->result.ok()) return finish(work->result.error());
-                        const auto good = check_function(as_function(work->unpacking.change.spec),
-                                                         rules_->functions, work->unpacking.others);
-                        if (!good.ok()) return finish(good.error());
-                        install(std::move(work->unpacking), answer, finish);
-                      });
+  const bool queued = uses_.files.run(
+      [work, &code = std::as_const(uses_.code), rules = rules_] {
+        work->result = unpack_package(code, *rules, work->package);
+      },
+      [this, work, answer, finish] {
+        collector_.came(work->package.change.spec.code_sha256);
+        if (!work->result.ok()) return finish(work->result.error());
+        const auto good = check_function(as_function(work->package.change.spec), rules_->functions,
+                                         work->package.others);
+        if (!good.ok()) return finish(good.error());
+        install(std::move(work->package), answer, finish);
+      });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
   }
 }
 
-Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
-  FunctionSpec& spec = unpacking.change.spec;
-  RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
-  ASSIGN_OR_RETURN(unpacking.zones, read_time_zones(spec.schedules));
-  if (runs_image(spec)) {
-    if (!unpacking.change.has_code()) return {};
-    return Error{ErrorCode::kInvalidArgument, "a function of an image has no code beside it"};
-  }
-  std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
-  std::string zip = std::exchange(unpacking.change.zip, {});
-  if (const std::string delta = std::exchange(unpacking.change.delta, {}); !delta.empty()) {
-    ASSIGN_OR_RETURN(zip, code.assemble(unpacking.change.delta_base, delta, spec.code_sha256));
-  }
-  if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
-  RETURN_IF_ERROR(check_digest(spec, zip));
-  if (!zip.empty()) RETURN_IF_ERROR(code.unpack(zip, spec));
-  const std::string folder = code.folder(spec);
-  if (may_have_packages(spec.kind)) {
-    ASSIGN_OR_RETURN(unpacking.python, read_python(folder));
-    unpacking.cuda_package = CudaPackages::find(folder);
-  }
-  if (spec.kind == FunctionKind::kKernel) {
-    return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
-                          std::max(most_device_memory(spec.kind, rules.functions),
-                                   unpacking.others.most() - rules.functions.call_workspace));
-  }
-  if (spec.kind == FunctionKind::kWorkflow) {
-    ASSIGN_OR_RETURN(unpacking.graph, read_workflow(folder, spec.handler));
-  } else if (spec.kind == FunctionKind::kPipeline) {
-    ASSIGN_OR_RETURN(unpacking.pipeline, read_pipeline(folder, spec.handler));
-    ASSIGN_OR_RETURN(unpacking.planned,
-                     PipelineHost::check(rules.pipelines, spec, *unpacking.pipeline));
-  }
-  return {};
-}
-
-void Deployments::install(Unpacking unpacked, Done answer, Done done) {
+void Deployments::install(DeploymentPackage unpacked, Done answer, Done done) {
   if (runs_image(unpacked.change.spec)) {
     return pull(std::move(unpacked), std::move(answer), std::move(done));
   }
@@ -408,7 +241,7 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
   const std::string code = archive::code_folder_name(unpacked.change.spec.code_sha256);
   const loop::TimerId timer = begin_waiting(unpacked, code, std::move(answer));
   const PythonPackages packages = *unpacked.python;
-  auto shared = std::make_shared<Unpacking>(std::move(unpacked));
+  auto shared = std::make_shared<DeploymentPackage>(std::move(unpacked));
   uses_.environments->ensure(
       code, packages, [this, timer, shared, code, done = std::move(done)](Result<void> ready) {
         uses_.loop.cancel(timer);
@@ -421,8 +254,8 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
       });
 }
 
-loop::TimerId Deployments::begin_waiting(const Unpacking& unpacked, const std::string& awaited,
-                                         Done answer) {
+loop::TimerId Deployments::begin_waiting(const DeploymentPackage& unpacked,
+                                         const std::string& awaited, Done answer) {
   FunctionSpec spec = unpacked.change.spec;
   spec.last_modified = uses_.loop.clock().wall_now();
   pending_.begin(spec, uses_.functions.find(spec.name) == nullptr, awaited);
@@ -431,7 +264,7 @@ loop::TimerId Deployments::begin_waiting(const Unpacking& unpacked, const std::s
       [this, spec, answer = std::move(answer)] { answer_early(spec, answer); });
 }
 
-void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
+void Deployments::pull(DeploymentPackage unpacked, Done answer, Done done) {
   const FunctionSpec& spec = unpacked.change.spec;
   if (uses_.images == nullptr) {
     return done(Error{ErrorCode::kFailedPrecondition, "this worker runs no images"});
@@ -447,7 +280,7 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
   const bool is_here = access->is_known && uses_.images->find(image.digest) != nullptr;
   auto path = is_here && uses_.images->is_whole(image.digest)
                   ? Result<std::string>(std::string())
-                  : host_path_of(mounts_, spec.name.tenant, image);
+                  : host_path_of(mounts_.host_path, spec.name.tenant, image);
   if (!path.ok() && (is_here || access->is_elsewhere)) path = std::string();
   if (!path.ok()) return done(path.error());
   // Whether it can be had is known once it is there.
@@ -455,7 +288,7 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
     return put_within_quota(std::move(unpacked), std::move(done));
   }
   const loop::TimerId timer = begin_waiting(unpacked, text_of(image), std::move(answer));
-  auto shared = std::make_shared<Unpacking>(std::move(unpacked));
+  auto shared = std::make_shared<DeploymentPackage>(std::move(unpacked));
   uses_.images->ensure(
       image, *path, *access,
       [this, timer, shared, done = std::move(done)](Result<images::PulledImage> here) {
@@ -495,7 +328,7 @@ FunctionTotals Deployments::totals(TenantId tenant) const {
   return totals;
 }
 
-void Deployments::put_within_quota(Unpacking unpacked, Done done) {
+void Deployments::put_within_quota(DeploymentPackage unpacked, Done done) {
   const FunctionSpec* before = uses_.functions.find(unpacked.change.spec.name);
   const bool may_stay = unpacked.change.only_if_different && before != nullptr;
   if (may_stay && is_same_deployment(*before, unpacked.change.spec)) return done(*before);
@@ -515,7 +348,7 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
   });
 }
 
-void Deployments::put(Unpacking unpacked, Done done) {
+void Deployments::put(DeploymentPackage unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
   // The value of a secret is told to others apart, and a kept graph is this node's own.
@@ -524,7 +357,7 @@ void Deployments::put(Unpacking unpacked, Done done) {
     return keep(std::move(unpacked), std::move(spec), std::move(done));
   }
   // Shared because callbacks must be copyable.
-  auto held = std::make_shared<Unpacking>(std::move(unpacked));
+  auto held = std::make_shared<DeploymentPackage>(std::move(unpacked));
   uses_.shared->put(spec, uses_.functions.find(spec.name),
                     [this, held, spec, done = std::move(done)](const auto& agreed) {
                       if (!agreed.ok()) return done(agreed.error());
@@ -544,7 +377,7 @@ void Deployments::put(Unpacking unpacked, Done done) {
                     });
 }
 
-void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
+void Deployments::keep(DeploymentPackage unpacked, FunctionSpec spec, Done done) {
   if (is_kept_graph(spec.name)) {
     uses_.functions.put(spec);
     adopt(spec);
@@ -849,7 +682,7 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     }
     // Packages are those of the code: one look for all functions that have it.
     if (runs_image(spec) || !uses_.functions.codes().contains(spec.code_sha256)) {
-      recover_packages(spec);
+      recovery_.recover(spec);
     }
     uses_.functions.put(spec);
     keep_first_revision(spec);
@@ -890,55 +723,6 @@ void Deployments::recover_deployments(std::vector<catalog::DeploymentRecord> rec
                       .progress = "",
                       .failure = Error{ErrorCode::kAborted, record.failure}});
   }
-}
-
-// A state that was restored has no environments, and an operator may have removed one.
-void Deployments::recover_packages(const FunctionSpec& spec) {
-  if (runs_image(spec)) return recover_image(spec);
-  if (!may_have_packages(spec.kind)) return;
-  uses_.cuda_packages.recover(spec.code_sha256, uses_.code.folder(spec));
-  if (uses_.environments == nullptr) return;
-  const std::string code = archive::code_folder_name(spec.code_sha256);
-  uses_.cuda_packages.recover(spec.code_sha256, uses_.environments->folder_of(code));
-  if (uses_.environments->has(code)) return;
-  const auto packages = read_python(uses_.code.folder(spec));
-  if (!packages.ok() || !*packages) return;
-  uses_.environments->ensure(code, **packages, [this, name = spec.name](Result<void> ready) {
-    if (ready.ok()) return;
-    uses_.log.error("packages_not_installed", {{"function", name.name},
-                                               {"tenant", int64_t{name.tenant.value}},
-                                               {"error", to_string(ready.error())}});
-  });
-}
-
-void Deployments::recover_image(const FunctionSpec& spec) {
-  const auto command = parse_image_command(spec.handler);
-  if (uses_.images == nullptr || !command.ok() || uses_.images->find(command->image.digest)) return;
-  const auto failed = [this, name = spec.name](const Error& error) {
-    uses_.log.error("image_not_pulled", {{"function", name.name},
-                                         {"tenant", int64_t{name.tenant.value}},
-                                         {"error", to_string(error)}});
-  };
-  // Where this node may not read it, another node may have it.
-  auto path = host_path_of(mounts_, spec.name.tenant, command->image);
-  if (!path.ok() && has_image_elsewhere(spec, command->image)) path = std::string();
-  if (!path.ok()) return failed(path.error());
-  auto access = image_access(spec.name.tenant, command->image, uses_.functions, uses_.revisions,
-                             uses_.secrets);
-  if (!access.ok()) return failed(access.error());
-  access->is_known = true;
-  access->is_elsewhere = has_image_elsewhere(spec, command->image);
-  uses_.images->ensure(command->image, *path, *access,
-                       [this, failed, name = spec.name](const Result<images::PulledImage>& here) {
-                         if (here.ok()) return;
-                         failed(here.error());
-                         if (!is_retryable(here.error().code)) return;
-                         // Other nodes, which may have it, are told of when this one runs.
-                         uses_.loop.call_after(kImagePeriod, [this, name] {
-                           const FunctionSpec* now = uses_.functions.find(name);
-                           if (now != nullptr && runs_image(*now)) recover_image(*now);
-                         });
-                       });
 }
 
 void Deployments::recover_pipeline(FunctionSpec& spec,

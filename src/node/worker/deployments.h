@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/domain/invocation_service.h"
-#include "core/domain/python_packages.h"
 #include "core/domain/secret.h"
 #include "core/domain/version_service.h"
 #include "node/environments/store.h"
@@ -18,13 +17,14 @@
 #include "node/worker/code_collector.h"
 #include "node/worker/code_store.h"
 #include "node/worker/cuda_packages.h"
+#include "node/worker/deployment_package.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
 #include "node/worker/function_quotas.h"
-#include "node/worker/function_rules.h"
 #include "node/worker/gpu_tenancy.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/log_store.h"
+#include "node/worker/package_recovery.h"
 #include "node/worker/pending_deployments.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/sandbox_host.h"
@@ -39,8 +39,7 @@ struct MountUses {
   // As SandboxSetting has it; empty: functions have no mounts.
   std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders = {};
   std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
-  // Where a path of the host lies that the tenant may use; empty: it may use none.
-  std::function<Result<std::string>(TenantId, const std::string& path)> host_path = {};
+  HostPaths host_path = {};
 };
 
 class Deployments {
@@ -73,18 +72,11 @@ class Deployments {
     images::ImageStore* images = nullptr;                    // null: no images
     SharedFunctions* shared = nullptr;                       // null: functions are this node's own
   };
-  // What functions and their packages are checked against.
-  struct Rules {
-    FunctionRules functions;
-    PipelineSetting pipelines;
-    std::string built_in_kernels;  // the folder of kernels that packages may name
-  };
-
   // `code` outlives the file thread's work.
-  Deployments(Dependencies dependencies, Rules rules, MountUses mounts)
+  Deployments(Dependencies dependencies, DeploymentRules rules, MountUses mounts)
       : uses_(dependencies),
         mounts_(std::move(mounts)),
-        rules_(std::make_shared<const Rules>(std::move(rules))),
+        rules_(std::make_shared<const DeploymentRules>(std::move(rules))),
         gpus_(rules_->functions),
         pending_([environments = uses_.environments, images = uses_.images](const auto& awaited) {
           std::string said = images == nullptr ? "" : images->progress(awaited);
@@ -92,7 +84,10 @@ class Deployments {
         }),
         tenancy_(rules_->functions.gpu_serves_one_tenant),
         collector_(
-            {uses_.functions, uses_.revisions, uses_.code, uses_.environments, uses_.images}) {}
+            {uses_.functions, uses_.revisions, uses_.code, uses_.environments, uses_.images}),
+        recovery_({uses_.loop, uses_.log, uses_.functions, uses_.revisions, uses_.code,
+                   uses_.cuda_packages, uses_.secrets, uses_.environments, uses_.images,
+                   mounts_.host_path}) {}
 
   // As InvocationService::create_function(), update_function() and remove_function(). A version of
   // another node comes with its record's name, and with its code unless that is here. A kept graph
@@ -136,35 +131,21 @@ class Deployments {
   dispatch::FunctionProfile profile(const FunctionSpec& spec) const;
 
  private:
-  // A function's code and its package, where that describes something.
-  struct Unpacking {
-    FunctionChange change;
-    std::shared_ptr<const workflow::Workflow> graph;
-    std::shared_ptr<const PipelinePackage> pipeline;
-    PipelineHost::Planned planned;
-    std::optional<PythonPackages> python;  // to install first
-    std::string cuda_package = {};         // as CudaPackages finds it
-    std::vector<std::string> mount_folders = {};
-    TimeZones zones = {};  // of its schedules
-    OtherNodes others = {};
-  };
-
   // What is wrong with the function itself, and the secrets that it refers to and are not there.
   Result<void> check(const FunctionSpec& spec) const;
   void store(FunctionChange change, Done done);
-  // Blocks; on the file thread, perhaps after the end of this object.
-  static Result<void> unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking);
   void store_change(FunctionChange change, Done answer, Done finish);
   // Makes the environment of its Python packages, then goes on. Once the change's answer_within is
   // at its end `answer` is called, and `done` later all the same.
-  void install(Unpacking unpacked, Done answer, Done done);
+  void install(DeploymentPackage unpacked, Done answer, Done done);
   // The same of the image of a function that has one: makes it the spec's. One that is there takes
   // no time.
-  void pull(Unpacking unpacked, Done answer, Done done);
+  void pull(DeploymentPackage unpacked, Done answer, Done done);
   // Starts the time after which a change that waits for something is answered.
-  loop::TimerId begin_waiting(const Unpacking& unpacked, const std::string& awaited, Done answer);
-  void put(Unpacking unpacked, Done done);
-  void keep(Unpacking unpacked, FunctionSpec spec, Done done);
+  loop::TimerId begin_waiting(const DeploymentPackage& unpacked, const std::string& awaited,
+                              Done answer);
+  void put(DeploymentPackage unpacked, Done done);
+  void keep(DeploymentPackage unpacked, FunctionSpec spec, Done done);
   void remove_here(const FunctionSpec& spec, Done done);
   // What all others are told of a function that is in the catalog.
   void adopt(const FunctionSpec& spec);
@@ -176,9 +157,7 @@ class Deployments {
   void end_pending(const FunctionName& name, const Result<FunctionSpec>& result);
   void keep_first_revision(const FunctionSpec& spec);
   void recover_deployments(std::vector<catalog::DeploymentRecord> records);
-  void put_within_quota(Unpacking unpacked, Done done);
-  void recover_packages(const FunctionSpec& spec);
-  void recover_image(const FunctionSpec& spec);
+  void put_within_quota(DeploymentPackage unpacked, Done done);
   void recover_pipeline(FunctionSpec& spec,
                         const std::vector<catalog::PipelineProfileRecord>& profiles);
   // If the function uses the GPU, it is this tenant's from now on. FAILED_PRECONDITION: it is
@@ -190,12 +169,13 @@ class Deployments {
 
   const Dependencies uses_;
   const MountUses mounts_;
-  const std::shared_ptr<const Rules> rules_;
+  const std::shared_ptr<const DeploymentRules> rules_;
   ClusterGpus gpus_;
   PendingDeployments pending_;
   FunctionQuotas quotas_;
   GpuTenancy tenancy_;
   CodeCollector collector_;
+  PackageRecovery recovery_;
   std::map<FunctionName, std::vector<Done>> renewals_;  // that wait for the change under way
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/domain/function_limits.h"
+#include "core/domain/kernel_graph_service.h"
 #include "core/domain/sandbox_concurrency.h"
 #include "decide/scheduling/overload_watch.h"
 
@@ -121,6 +122,12 @@ Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules) {
 
 bool could_run_here(const FunctionSpec& spec, const FunctionRules& rules) {
   return !takes_turns_on_a_gpu(spec) || check_gpus(spec, rules, {}).ok();
+}
+
+FunctionSpec as_function(FunctionSpec spec) {
+  if (is_kept_graph(spec.name)) spec.name.name = "graph";
+  spec.name = function_of(spec.name);
+  return spec;
 }
 
 Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules,

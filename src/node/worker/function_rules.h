@@ -63,6 +63,9 @@ bool takes_turns_on_a_gpu(const FunctionSpec& spec);
 // Whether this worker has what the function takes of GPUs, now or when they are free.
 bool could_run_here(const FunctionSpec& spec, const FunctionRules& rules);
 
+// The function as it is checked: a version and a kept graph have names that no function may have.
+FunctionSpec as_function(FunctionSpec spec);
+
 // INVALID_ARGUMENT, FAILED_PRECONDITION or UNIMPLEMENTED, saying what would have to change. One
 // that needs other GPUs than those here is good if one of `others` has them.
 // PipelineHost::check() judges the slices and the memory of a pipeline.

@@ -161,7 +161,7 @@ Worker::~Worker() {
   uses_.launcher.on_zygote({});
 }
 
-Deployments::Rules Worker::deployment_rules() {
+DeploymentRules Worker::deployment_rules() {
   FunctionRules rules;
   rules.device_memory = options_.device_memory;
   for (const scheduling::DeviceOptions& device : dispatcher_->options().fleet.devices) {

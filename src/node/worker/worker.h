@@ -182,7 +182,7 @@ class Worker final : public InvocationService {
   void save_profile(FunctionId function, std::string profile);
   void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
-  Deployments::Rules deployment_rules();
+  DeploymentRules deployment_rules();
 
   // The parts know each other by reference, also those that are made after them: no constructor
   // calls another part that is not there yet.
