@@ -332,17 +332,17 @@ void NodeVolumes::forget_tenant(TenantId tenant) {
   layers_->forget_tenant(tenant);
 }
 
-Result<void> NodeVolumes::room(const worker::Worker& worker, TenantId tenant, Bytes more) const {
+Result<void> NodeVolumes::room(worker::Worker& worker, TenantId tenant, Bytes more) const {
   const std::string name = access_->tenant_name(tenant);
   ASSIGN_OR_RETURN(const Tenant found, access_->find_tenant(name));
   if (!found.quotas.disk) return {};
-  const Bytes used = worker.function_totals(tenant).code + used_by(tenant);
+  const Bytes used = worker.deployments().totals(tenant).code;
   if (used + more <= *found.quotas.disk) return {};
   return Error{ErrorCode::kResourceExhausted,
                "tenant '" + name + "' has " + to_string(used) +
-                   " in packages, volumes and layers, and " + to_string(more) +
-                   " more would be above its quota of disk, " + to_string(*found.quotas.disk) +
-                   "; remove files, or ask the operator for more"};
+                   " in packages, volumes, layers, logs and asynchronous invocations, and " +
+                   to_string(more) + " more would be above its quota of disk, " +
+                   to_string(*found.quotas.disk) + "; remove files, or ask the operator for more"};
 }
 
 }  // namespace lambent

@@ -3,7 +3,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <string_view>
 #include <utility>
 
 namespace lambent {
@@ -14,7 +16,23 @@ constexpr Duration kIdleGrace = milliseconds(500);
 constexpr Duration kLookAgain = milliseconds(5);
 // For the last answers to leave.
 constexpr Duration kLastAnswers = milliseconds(50);
-constexpr ChildLimits kCheckLimits{.time = seconds(10), .nice = 0};
+// This one serves meanwhile. A machine under load, or one that is emulated, needs seconds.
+constexpr ChildLimits kCheckLimits{.time = seconds(60), .nice = 0};
+
+// Why the installed program cannot go on with the sandboxes; empty: it can. It answers with a line
+// for each format that it reads.
+std::string why_not_kept(const Result<ChildEnd>& answer) {
+  if (!answer.ok()) return to_string(answer.error());
+  if (answer->exit_code != 0) return "it does not know of sandboxes that are kept";
+  const std::string ours = worker::kept_record_format();
+  std::string_view left = answer->output;
+  while (!left.empty()) {
+    const size_t end = std::min(left.find('\n'), left.size());
+    if (left.substr(0, end) == ours) return "";
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return "it does not read their format, " + ours;
+}
 
 }  // namespace
 
@@ -116,25 +134,22 @@ void WorkerRun::checked(Result<ChildEnd> end) {
     return;
   }
   // Whether it can go on with sandboxes. One that does not know the question cannot.
-  auto asked = ChildRun::start(serving_.loop, {serving_.program.front(), kKeptFormatFlag},
-                               kCheckLimits, [this](Result<ChildEnd> answer) {
-                                 const bool keeps =
-                                     answer.ok() && answer->exit_code == 0 &&
-                                     answer->output == worker::kept_record_format() + "\n";
-                                 give_way(keeps);
-                               });
-  if (!asked.ok()) return give_way(false);
+  auto asked =
+      ChildRun::start(serving_.loop, {serving_.program.front(), kKeptFormatFlag}, kCheckLimits,
+                      [this](const Result<ChildEnd>& answer) { give_way(why_not_kept(answer)); });
+  if (!asked.ok()) return give_way(to_string(asked.error()));
   check_ = std::move(*asked);
 }
 
-void WorkerRun::give_way(bool keeps_sandboxes) {
+void WorkerRun::give_way(const std::string& why_not) {
   check_.reset();
   if (stopping_) return;
-  keeps_sandboxes_ = keeps_sandboxes;
+  keeps_sandboxes_ = why_not.empty();
   stopping_ = true;
   end_ = End::kReplaced;
+  if (!keeps_sandboxes_) serving_.log.warning("sandboxes_end", {{"why", why_not}});
   serving_.log.info("replacing",
-                    {{"program", serving_.program.front()}, {"keeps_sandboxes", keeps_sandboxes}});
+                    {{"program", serving_.program.front()}, {"keeps_sandboxes", keeps_sandboxes_}});
   serving_.service.reloading(serving_.loop.now());
   serving_.server.stop_accepting();
   // Those whose requests go on keep theirs until the whole time is up.

@@ -20,7 +20,8 @@
 
 namespace lambent {
 
-// The argument by which a worker is asked for the format that its sandboxes are handed over in.
+// The argument by which a worker is asked for the formats in which it takes sandboxes over: a line
+// for each, its own first.
 constexpr const char* kKeptFormatFlag = "--kept-sandboxes-format";
 
 struct Serving {
@@ -56,7 +57,8 @@ class WorkerRun {
   // The worker gives way to the installed program: that one is asked first whether it can start.
   void replace();
   void checked(Result<ChildEnd> end);
-  void give_way(bool keeps_sandboxes);
+  // `why_not`: that one cannot go on with the sandboxes; empty: it can.
+  void give_way(const std::string& why_not);
   // No more is accepted; what was accepted is answered.
   void finish_requests();
   void drain();

@@ -18,7 +18,7 @@ ERRORS = {
     "NOT_FOUND": ("there is no such function, model, object, tenant ...", "check the name; a suggestion may be in the message"),
     "ALREADY_EXISTS": ("the name is taken, or the folder is there", "choose another name"),
     "PERMISSION_DENIED": ("the token lacks a scope, or the web page is a foreign one", "use another token"),
-    "RESOURCE_EXHAUSTED": ("too much waits, or a quota is used up", "try again after `Retry-After`"),
+    "RESOURCE_EXHAUSTED": ("too much waits, or a quota is used up", "try again after `Retry-After` ([when it holds](scheduling.md#overload))"),
     "FAILED_PRECONDITION": ("it cannot succeed as things are: no GPU, another kind of function", "change what the message names"),
     "ABORTED": ("something else changed the same thing at the same time", "try again"),
     "OUT_OF_RANGE": ("a number or a size is beyond its [limit](limits.md)", "change the request"),

@@ -436,6 +436,57 @@ class QuotasTest(TokensTest):
         self.operator.change_tenant("small", disk_bytes=3 * len(package))
         caller.create("c", package)
 
+    def usage_of_disk(self, name):
+        return self.operator.request("GET", f"/v1/tenants/{name}").json["usage"]["disk_bytes"]
+
+    def test_asynchronous_invocations_count_and_none_that_was_acknowledged_is_lost(self):
+        package = make_zip({"app.py": "def handler(e, c): return 'r' * e['results']"})
+        caller = self.tenant("later", disk_bytes=len(package) + 40_000)
+        caller.create("f", package)
+        padding = "p" * 9_000
+        self.assert_exhausted(self.error_of(caller.invoke, "f", {"results": 1, "padding": padding * 5}, kind="Event"), "quota of disk")
+        self.assertEqual(self.usage_of_disk("later"), len(package))
+        # Ten results of 9,000 bytes have no room; those whose call was taken are there all the same.
+        taken, refused = [], 0
+        for number in range(10):
+            try:
+                key = {"Idempotency-Key": f"key-{number}"}
+                taken.append(caller.invoke("f", {"results": 9_000, "padding": padding}, kind="Event", headers=key).headers["x-amzn-requestid"])
+            except HttpError as error:
+                refused += 1
+                self.assert_exhausted(error, "quota of disk")
+        self.assertGreaterEqual(len(taken), 3)
+        self.assertGreater(refused, 0)
+        for each in taken:
+            self.worker.wait_for(lambda each=each: caller.request("GET", f"/v1/invocations/{each}").status == 200, what="the result")
+            self.assertEqual(len(caller.request("GET", f"/v1/invocations/{each}").json), 9_000)
+        self.assertGreaterEqual(self.usage_of_disk("later"), len(package) + len(taken) * 9_000)
+        # A repeat of one that was taken is answered as the first was; synchronous calls need no disk.
+        again = caller.invoke("f", {"results": 9_000, "padding": padding}, kind="Event", headers={"Idempotency-Key": "key-0"})
+        self.assertEqual(again.headers["x-amzn-requestid"], taken[0])
+        self.assertEqual(caller.invoke("f", {"results": 3}).json, "rrr")
+        self.operator.change_tenant("later", disk_bytes=None)
+        self.assertEqual(caller.invoke("f", {"results": 1}, kind="Event").status, 202)
+
+    def test_logs_count_and_do_not_grow_beyond_the_quota(self):
+        package = make_zip({"app.py": "def handler(e, c): print('\\n'.join([e['line'] + 'x' * 90] * 100), flush=True)"})
+        most = len(package) + 60_000
+        caller = self.tenant("wordy", disk_bytes=most)
+        caller.create("f", package)
+        caller.invoke("f", {"line": "first"})
+        self.worker.wait_for(lambda: self.usage_of_disk("wordy") > len(package) + 9_000, what="its log on disk")
+        # What the log takes is not there for packages.
+        self.assert_exhausted(self.error_of(caller.create, "g", make_zip({"app.py": "", "noise": os.urandom(52_000).hex()})), "logs")
+        for number in range(20):
+            caller.invoke("f", {"line": f"line {number} "})
+            self.assertLessEqual(self.usage_of_disk("wordy"), most)
+        self.worker.wait_for(lambda: b"line 19 x" in caller.request("GET", "/v1/functions/f/log").body, what="its log")
+        kept = sum(file.stat().st_size for file in (self.held.folder / "state/logs").iterdir() if file.name != "life")
+        self.assertLess(kept, 200_000)
+        self.assertLessEqual(self.usage_of_disk("wordy"), most)
+        caller.delete("f")
+        self.assertEqual(self.usage_of_disk("wordy"), 0)
+
     def test_objects_fit_up_to_the_quota(self):
         caller = self.tenant("light", object_bytes=1 << 20)
         made = caller.request("POST", "/v1/objects", b"x" * (1 << 20)).json["object"]

@@ -405,7 +405,7 @@ class VolumesOfTenantsTest(unittest.TestCase):
         code = make_zip({"app.py": HANDLER, "noise": content.hex()})
         status, text = status_of(self.vision.create, "large", code)
         self.assertEqual(status, 429, text)
-        self.assertIn("packages and volumes", text)
+        self.assertIn("the packages, volumes, layers, logs and asynchronous invocations", text)
         self.vision.request("DELETE", "/v1/volumes/full")
         self.assertLess(self.node.operator.request("GET", "/v1/tenants/vision").json["usage"]["disk_bytes"], MIB // 2)
 

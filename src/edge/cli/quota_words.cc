@@ -29,7 +29,7 @@ constexpr QuotaWord kQuotas[] = {
     {"--objects", "object_bytes", "OBJECTS", QuotaUnit::kBytes,
      "memory and disk of its objects at most, such as 4G"},
     {"--disk", "disk_bytes", "DISK", QuotaUnit::kBytes,
-     "packages of its functions at most, such as 10G"},
+     "packages, volumes, layers, logs and asynchronous invocations at most, such as 10G"},
     {"--requests-per-second", "requests_per_second", "REQUESTS/S", QuotaUnit::kRate,
      "requests to the API a second at most, with bursts of one second's worth"}};
 

@@ -312,6 +312,24 @@ Result<uint64_t> expire_results(Database& database, Duration now, size_t most) {
   return static_cast<uint64_t>(database.changes());
 }
 
+Result<Bytes> async_bytes(Database& database, TenantId tenant) {
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT bytes FROM async_bytes WHERE tenant = ?1"));
+  rows.bind(1, uint64_t{tenant.value});
+  ASSIGN_OR_RETURN(const bool there, rows.next());
+  return there ? Bytes(rows.column_uint(0)) : Bytes();
+}
+
+Result<std::map<TenantId, Bytes>> all_async_bytes(Database& database) {
+  ASSIGN_OR_RETURN(Statement rows, database.prepare("SELECT tenant, bytes FROM async_bytes"));
+  std::map<TenantId, Bytes> all;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next());
+    if (!more) return all;
+    all[TenantId(static_cast<uint32_t>(rows.column_uint(0)))] = Bytes(rows.column_uint(1));
+  }
+}
+
 Result<uint64_t> count_pending(Database& database) {
   ASSIGN_OR_RETURN(
       Statement count,

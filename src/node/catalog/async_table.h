@@ -2,6 +2,7 @@
 // writer thread, each to be called inside a transaction.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ Result<std::optional<AsyncInvocation>> find_pending(Database& database, TenantId
 Result<std::optional<InvocationResult>> read_async_result(Database& database, TenantId tenant,
                                                           InvocationId id);
 Result<uint64_t> expire_results(Database& database, Duration now, size_t most);
+
+// What the tenant's take with their results: payloads, client contexts, ends of logs, and
+// limits::kAsyncOverhead for each. Kept by triggers, so that nothing is added up here.
+Result<Bytes> async_bytes(Database& database, TenantId tenant);
+Result<std::map<TenantId, Bytes>> all_async_bytes(Database& database);
 
 Result<uint64_t> count_pending(Database& database);
 Result<std::vector<AsyncInvocation>> load_pending(Database& database, uint64_t after_sequence,

@@ -51,6 +51,20 @@ size_t size_of(const InvocationResult& result) {
   return sizeof(result) + result.payload.size() + result.log_tail.size();
 }
 
+// What tenants' asynchronous invocations take. Of the loop thread.
+using AsyncBytes = std::map<TenantId, Bytes>;
+
+// With what the tenant's take afterwards.
+struct KeptAsync {
+  InvocationId id;
+  Bytes bytes;
+};
+
+struct ExpiredResults {
+  uint64_t count = 0;
+  std::optional<AsyncBytes> bytes = {};  // of all tenants, if they changed
+};
+
 // A key names the tenant by its number first, which is another one on each node; so is the
 // tenant a column of its own there.
 std::string shared_key(const std::string& key) { return key.substr(key.find('/') + 1); }
@@ -63,6 +77,12 @@ struct Catalog::State {
   FaultPoints* faults = nullptr;
   SharedCatalog* shared = nullptr;  // null: asynchronous invocations are kept here
   std::function<std::string(TenantId)> tenant_name;
+  // Shared with completions, which may outlive the catalog.
+  const std::shared_ptr<AsyncBytes> async_bytes = std::make_shared<AsyncBytes>();
+
+  bool is_shared(const InvocationRequest& request) const {
+    return shared != nullptr && request.needs.empty();
+  }
 
   // Committed, and `done` was not told.
   template <typename T>
@@ -118,6 +138,7 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.firings, load_firings(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
+    ASSIGN_OR_RETURN(*state_->async_bytes, all_async_bytes(database));
     return {};
   }));
   return snapshot;
@@ -218,7 +239,7 @@ void Catalog::share_async(SharedCatalog& shared, std::function<std::string(Tenan
 }
 
 void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
-  if (state_->shared != nullptr && invocation.request.needs.empty()) {
+  if (state_->is_shared(invocation.request)) {
     std::string tenant = state_->tenant_name(invocation.request.function.tenant);
     invocation.request.idempotency_key = shared_key(invocation.request.idempotency_key);
     return state_->shared->put_async(
@@ -229,12 +250,22 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
         state_->reaching(FaultPoint::kRequestDurable, std::move(done)));
   }
   const size_t bytes = size_of(invocation.request);
-  state_->writer->ask<InvocationId>(
-      false, bytes, state_->reaching(FaultPoint::kRequestDurable, std::move(done)),
-      [faults = state_->faults, invocation = std::move(invocation)](Database& database) {
+  const TenantId tenant = invocation.request.function.tenant;
+  const auto told = state_->reaching(FaultPoint::kRequestDurable, std::move(done));
+  state_->writer->ask<KeptAsync>(
+      false, bytes,
+      [all = state_->async_bytes, tenant, told](Result<KeptAsync> kept) {
+        if (!kept.ok()) return told(kept.error());
+        (*all)[tenant] = kept->bytes;
+        told(kept->id);
+      },
+      [faults = state_->faults, tenant,
+       invocation = std::move(invocation)](Database& database) -> Result<KeptAsync> {
         auto kept = catalog::put_async(database, invocation);
         reach(faults, FaultPoint::kRequestWritten);
-        return kept;
+        if (!kept.ok()) return kept.error();
+        ASSIGN_OR_RETURN(const Bytes all, catalog::async_bytes(database, tenant));
+        return KeptAsync{*kept, all};
       });
 }
 
@@ -285,12 +316,20 @@ void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration ex
   // Shared by both ways.
   const auto kept = std::make_shared<const InvocationResult>(std::move(result));
   const auto here = [state = state_.get(), tenant, kept, expires_at, successor](Done<void> then) {
-    state->writer->change(
-        size_of(*kept), state->reaching(FaultPoint::kResultDurable, std::move(then)),
-        [faults = state->faults, tenant, kept, expires_at, successor](Database& database) {
+    const auto told = state->reaching(FaultPoint::kResultDurable, std::move(then));
+    state->writer->ask<Bytes>(
+        false, size_of(*kept),
+        [all = state->async_bytes, tenant, told](Result<Bytes> bytes) {
+          if (!bytes.ok()) return told(bytes.error());
+          (*all)[tenant] = *bytes;
+          told({});
+        },
+        [faults = state->faults, tenant, kept, expires_at,
+         successor](Database& database) -> Result<Bytes> {
           auto finished = catalog::finish_async(database, tenant, *kept, expires_at, successor);
           reach(faults, FaultPoint::kResultWritten);
-          return finished;
+          if (!finished.ok()) return finished.error();
+          return catalog::async_bytes(database, tenant);
         });
   };
   if (state_->shared == nullptr) return here(std::move(done));
@@ -336,9 +375,29 @@ void Catalog::async_result(TenantId tenant, InvocationId id,
 
 void Catalog::expire_results(Duration now, Done<uint64_t> done) {
   if (state_->shared != nullptr) state_->shared->expire_results([](Result<uint64_t>) {});
-  state_->writer->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
-    return catalog::expire_results(database, now, kExpiredAtOnce);
-  });
+  state_->writer->ask<ExpiredResults>(
+      false, 0,
+      [all = state_->async_bytes, done = std::move(done)](Result<ExpiredResults> expired) {
+        if (!expired.ok()) return done(expired.error());
+        if (expired->bytes) *all = *std::move(expired->bytes);
+        done(expired->count);
+      },
+      [now](Database& database) -> Result<ExpiredResults> {
+        ExpiredResults expired;
+        ASSIGN_OR_RETURN(expired.count, catalog::expire_results(database, now, kExpiredAtOnce));
+        if (expired.count == 0) return expired;
+        ASSIGN_OR_RETURN(expired.bytes, all_async_bytes(database));
+        return expired;
+      });
+}
+
+Bytes Catalog::async_bytes(TenantId tenant) const {
+  const auto found = state_->async_bytes->find(tenant);
+  return found == state_->async_bytes->end() ? Bytes() : found->second;
+}
+
+bool Catalog::keeps_async_here(const InvocationRequest& request) const {
+  return !state_->is_shared(request);
 }
 
 void Catalog::save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done) {

@@ -109,6 +109,12 @@ class Catalog {
   void find_pending(TenantId tenant, InvocationId id, Done<std::optional<AsyncInvocation>> done);
   // nullopt while it is queued or running; NOT_FOUND if it is unknown or its result has expired.
   void async_result(TenantId tenant, InvocationId id, Done<std::optional<InvocationResult>> done);
+  // What the tenant's asynchronous invocations take here, with their results; not those in
+  // `shared`. As of the last of them that was answered. On the loop thread, once load_all() has
+  // run.
+  Bytes async_bytes(TenantId tenant) const;
+  // Whether this one would be kept here.
+  bool keeps_async_here(const InvocationRequest& request) const;
   // Removes results whose time is over, at most 10,000 a call; answers how many.
   void expire_results(Duration now, Done<uint64_t> done);
 

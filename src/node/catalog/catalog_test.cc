@@ -77,6 +77,55 @@ class CatalogTest : public testing::Test {
   std::unique_ptr<Catalog> catalog_;
 };
 
+TEST_F(CatalogTest, WhatATenantsInvocationsTakeIsCounted) {
+  const auto counted = [this](TenantId tenant = kDefaultTenant) {
+    return catalog_->async_bytes(tenant).count;
+  };
+  AsyncInvocation invocation = sample_invocation(1, std::string(1000, 'x'));
+  invocation.request.client_context.clear();
+  AsyncInvocation of_other = sample_invocation(2, std::string(70, 'y'));
+  of_other.request.function.tenant = TenantId(9);
+  of_other.request.client_context = "abc";
+  ASSERT_TRUE(put(invocation).ok());
+  ASSERT_TRUE(put(of_other).ok());
+  EXPECT_EQ(counted(), limits::kAsyncOverhead.count + 1000);
+  EXPECT_EQ(counted(TenantId(9)), limits::kAsyncOverhead.count + 73);
+  EXPECT_EQ(counted(TenantId(10)), 0u);
+  // One that is refused, or tried again, adds nothing.
+  EXPECT_FALSE(put(invocation).ok());
+  ASSERT_TRUE(begin(1).ok());
+  ASSERT_TRUE(retry(1, {.runs = 1}).ok());
+  EXPECT_EQ(counted(), limits::kAsyncOverhead.count + 1000);
+  // The result takes the place of the payload.
+  ASSERT_TRUE(finish(1, seconds(100)).ok());
+  const InvocationResult result = sample_result(1);
+  const uint64_t finished =
+      limits::kAsyncOverhead.count + result.payload.size() + result.log_tail.size();
+  EXPECT_EQ(counted(), finished);
+  reopen();
+  ASSERT_TRUE(catalog_->load_all().ok());
+  EXPECT_EQ(counted(), finished);
+  EXPECT_EQ(counted(TenantId(9)), limits::kAsyncOverhead.count + 73);
+  EXPECT_EQ(expire(seconds(99)).value(), 0u);
+  EXPECT_EQ(counted(), finished);
+  EXPECT_EQ(expire(seconds(100)).value(), 1u);
+  EXPECT_EQ(counted(), 0u);
+  EXPECT_EQ(counted(TenantId(9)), limits::kAsyncOverhead.count + 73);
+}
+
+TEST_F(CatalogTest, WhatFollowsAnInvocationIsCounted) {
+  AsyncInvocation invocation = sample_invocation(1);
+  ASSERT_TRUE(put(invocation).ok());
+  const AsyncSuccessor successor{.id = sample_invocation(2).request.id,
+                                 .name = invocation.request.function,
+                                 .payload = [](std::string_view) { return std::string(400, 'z'); }};
+  ASSERT_TRUE(finish_with(1, successor).ok());
+  const InvocationResult result = sample_result(1);
+  EXPECT_EQ(catalog_->async_bytes(kDefaultTenant).count,
+            2 * limits::kAsyncOverhead.count + invocation.request.client_context.size() +
+                result.payload.size() + result.log_tail.size() + 400);
+}
+
 TEST_F(CatalogTest, AFunctionComesBackAsItWasAfterARestart) {
   const auto kept = put(sample_function("f"));
   ASSERT_TRUE(kept.ok());

@@ -350,6 +350,39 @@ constexpr const char* kCpuQuotas = R"sql(
 ALTER TABLE functions ADD COLUMN cpus REAL NOT NULL DEFAULT 0;
 )sql";
 
+// What the asynchronous invocations of each tenant take, results included, and
+// limits::kAsyncOverhead for each.
+constexpr const char* kAsyncBytes = R"sql(
+CREATE TABLE async_bytes (
+  tenant INTEGER PRIMARY KEY,
+  bytes  INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO async_bytes SELECT tenant, sum(bytes) FROM (
+  SELECT tenant, 512 + length(payload) + length(client_context) AS bytes FROM async_invocations
+  UNION ALL SELECT tenant, length(payload) + length(log_tail) FROM async_results) GROUP BY tenant;
+CREATE TRIGGER async_bytes_of_invocation AFTER INSERT ON async_invocations BEGIN
+  INSERT INTO async_bytes VALUES
+    (NEW.tenant, 512 + length(NEW.payload) + length(NEW.client_context))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER async_bytes_of_payload AFTER UPDATE OF payload ON async_invocations BEGIN
+  UPDATE async_bytes SET bytes = bytes + length(NEW.payload) - length(OLD.payload)
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER async_bytes_without_invocation AFTER DELETE ON async_invocations BEGIN
+  UPDATE async_bytes SET bytes = bytes - 512 - length(OLD.payload) - length(OLD.client_context)
+    WHERE tenant = OLD.tenant;
+END;
+CREATE TRIGGER async_bytes_of_result AFTER INSERT ON async_results BEGIN
+  UPDATE async_bytes SET bytes = bytes + length(NEW.payload) + length(NEW.log_tail)
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER async_bytes_without_result AFTER DELETE ON async_results BEGIN
+  UPDATE async_bytes SET bytes = bytes - length(OLD.payload) - length(OLD.log_tail)
+    WHERE tenant = OLD.tenant;
+END;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -394,7 +427,8 @@ const std::vector<std::string>& migrations() {
                                                  kFollowUps,
                                                  kGpuTimes,
                                                  kSlos,
-                                                 kCpuQuotas};
+                                                 kCpuQuotas,
+                                                 kAsyncBytes};
   return steps;
 }
 

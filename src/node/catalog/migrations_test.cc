@@ -48,6 +48,27 @@ TEST(Migrations, DataOfAnOlderVersionIsKept) {
   EXPECT_EQ((*catalog)->load_all()->functions.at(0).name.name, "old");
 }
 
+TEST(Migrations, WhatInvocationsOfBeforeTakeIsCounted) {
+  const TemporaryFolder folder;
+  {
+    auto older = Database::open(folder / "catalog.db");
+    ASSERT_TRUE(migrate(**older, 29).ok());
+    ASSERT_TRUE((*older)
+                    ->run("INSERT INTO async_invocations (tenant, id, function_name, payload, "
+                          "content_type, client_context, trace_id, idempotency_key, "
+                          "submitted_at_ns, attempts, state) VALUES (3, randomblob(16), 'f', "
+                          "zeroblob(100), '', 'abc', '', '', 0, 0, 'queued'), (3, randomblob(16), "
+                          "'f', zeroblob(20), '', '', '', '', 0, 0, 'queued')")
+                    .ok());
+  }
+  TestLoop loop;
+  auto catalog = Catalog::open(folder / "catalog.db", {}, loop.post());
+  ASSERT_TRUE(catalog.ok());
+  ASSERT_TRUE((*catalog)->load_all().ok());
+  EXPECT_EQ((*catalog)->async_bytes(TenantId(3)),
+            limits::kAsyncOverhead + limits::kAsyncOverhead + Bytes(123));
+}
+
 TEST(Migrations, ADatabaseOfANewerVersionIsRefused) {
   const TemporaryFolder folder;
   {

@@ -393,9 +393,9 @@ Result<std::string> LayerStore::mounted_folder(TenantId tenant, const Mount& mou
 
 Bytes LayerStore::used_by(TenantId tenant) const {
   Bytes used;
-  for (const auto& [key, layer] : layers_) {
-    if (key.first != tenant) continue;
-    for (const auto& [number, version] : layer.versions) used += version.unpacked;
+  for (auto at = layers_.lower_bound({tenant, ""});
+       at != layers_.end() && at->first.first == tenant; ++at) {
+    for (const auto& [number, version] : at->second.versions) used += version.unpacked;
   }
   return used;
 }

@@ -83,6 +83,17 @@ TEST(CgroupTest, WhatADeadLauncherLeftIsSweptAndWhatALivingOneHoldsIsNot) {
   rmdir(living.c_str());
 }
 
+// Where this process is in the hierarchy of version 2: an ordinary user may write there only.
+std::string own_v2_folder() {
+  const auto groups = read_file("/proc/self/cgroup", 65536);
+  if (!groups.ok()) return "";
+  const size_t begin = groups->starts_with("0::") ? 0 : groups->find("\n0::");
+  if (begin == std::string::npos) return "";
+  const size_t path = groups->find('/', begin);
+  std::string folder = groups->substr(path, groups->find('\n', path) - path);
+  return folder == "/" ? "" : folder;
+}
+
 // The v2 way in, on whatever v2 hierarchy there is, with or without controllers of use.
 TEST(CgroupTest, AProcessCanBeBornIntoAV2Folder) {
   std::string root;
@@ -91,8 +102,14 @@ TEST(CgroupTest, AProcessCanBeBornIntoAV2Folder) {
       root = candidate;
     }
   }
-  const std::string folder = root + "/lambent-born-" + std::to_string(getpid());
-  if (root.empty() || mkdir(folder.c_str(), 0755) != 0) GTEST_SKIP() << "no writable v2 here";
+  const std::string name = "/lambent-born-" + std::to_string(getpid());
+  std::string folder = root + own_v2_folder() + name;
+  bool is_made = !root.empty() && mkdir(folder.c_str(), 0755) == 0;
+  if (!root.empty() && !is_made) {
+    folder = root + name;
+    is_made = mkdir(folder.c_str(), 0755) == 0;
+  }
+  if (!is_made) GTEST_SKIP() << "no writable v2 here";
   {
     // Locked, so that no launcher that starts meanwhile takes it for an orphan's.
     const OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

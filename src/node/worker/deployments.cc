@@ -324,7 +324,7 @@ void Deployments::end_pending(const FunctionName& name, const Result<FunctionSpe
 
 FunctionTotals Deployments::totals(TenantId tenant) const {
   FunctionTotals totals = uses_.functions.totals(tenant);
-  if (mounts_.used_by_volumes) totals.code += mounts_.used_by_volumes(tenant);
+  if (mounts_.used_beside) totals.code += mounts_.used_beside(tenant);
   return totals;
 }
 
@@ -740,6 +740,13 @@ void Deployments::recover_pipeline(FunctionSpec& spec,
   });
   uses_.pipelines.put(spec, std::move(package).value(), nullptr,
                       learnt != profiles.end() ? learnt->profile : "");
+}
+
+Result<void> check_disk(Deployments& deployments, TenantId tenant, Bytes more) {
+  const TenantQuotas* quotas = deployments.quotas().find(tenant);
+  if (quotas == nullptr || !quotas->disk) return {};
+  return deployments.quotas().check(tenant, deployments.totals(tenant),
+                                    {.functions = 0, .code = more});
 }
 
 }  // namespace lambent::worker

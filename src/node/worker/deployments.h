@@ -38,7 +38,8 @@ namespace lambent::worker {
 struct MountUses {
   // As SandboxSetting has it; empty: functions have no mounts.
   std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders = {};
-  std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
+  // Of the disk, beside packages; empty: nothing.
+  std::function<Bytes(TenantId)> used_beside = {};
   HostPaths host_path = {};
 };
 
@@ -119,7 +120,7 @@ class Deployments {
   // Changes that were answered before they were done.
   const PendingDeployments& pending() const { return pending_; }
 
-  // What a tenant has; of code, what it has on the disk, volumes included.
+  // What a tenant has; of code, all that its quota of the disk counts.
   FunctionTotals totals(TenantId tenant) const;
 
   ClusterGpus& gpus() { return gpus_; }
@@ -178,5 +179,8 @@ class Deployments {
   PackageRecovery recovery_;
   std::map<FunctionName, std::vector<Done>> renewals_;  // that wait for the change under way
 };
+
+// RESOURCE_EXHAUSTED, naming the quota, if the tenant may not have so much more on the disk.
+Result<void> check_disk(Deployments& deployments, TenantId tenant, Bytes more);
 
 }  // namespace lambent::worker

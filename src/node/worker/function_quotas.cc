@@ -28,8 +28,9 @@ Result<void> FunctionQuotas::check(TenantId tenant, const FunctionTotals& has,
   const Bytes code = has.code + pending.code + addition.code;
   if (quotas.disk && addition.code > Bytes() && code > *quotas.disk) {
     return Error{ErrorCode::kResourceExhausted,
-                 "the packages and volumes of tenant '" + found->second.name + "' would take " +
-                     to_string(code) + "; its quota of disk is " + to_string(*quotas.disk)};
+                 "the packages, volumes, layers, logs and asynchronous invocations of tenant '" +
+                     found->second.name + "' would take " + to_string(code) +
+                     "; its quota of disk is " + to_string(*quotas.disk)};
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "core/domain/connection_key.h"
 #include "core/domain/limits.h"
 #include "core/domain/model_function.h"
+#include "node/catalog/limits.h"
 #include "node/worker/flow_of.h"
 
 namespace lambent::worker {
@@ -72,6 +73,11 @@ void Intake::submit(InvocationRequest request, Done done) {
   if (const auto objects = check_objects(request); !objects.ok()) {
     return refuse_unless_repeated(request, objects.error(), std::move(done));
   }
+  if (!synchronous && !request.acknowledged) {
+    const TenantId tenant = request.function.tenant;
+    const auto room = check_disk(uses_.deployments, tenant, on_disk(request).code);
+    if (!room.ok()) return refuse_unless_repeated(request, room.error(), std::move(done));
+  }
   if (request.id == InvocationId{}) request.id = new_invocation_id(uses_.random);
   if (!synchronous) return submit_asynchronous(std::move(request), **spec, std::move(done));
   if (can_repeat) uses_.idempotency.start(key, request.id);
@@ -102,7 +108,7 @@ std::optional<scheduling::Refusal> Intake::refusal_of(const InvocationRequest& r
                                                       const FunctionSpec& spec) const {
   if (request.acknowledged) return std::nullopt;
   const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
-  scheduling::QueueLimits limits{.payloads = uses_.most_payloads};
+  scheduling::QueueLimits limits{.payloads = uses_.setting.most_payloads};
   scheduling::FunctionQueue queue = queue_of(spec);
   size_t retries = 0;
   if (asynchronous) {
@@ -133,13 +139,20 @@ bool Intake::has_room_for_call(const FunctionName& name, Bytes payload) {
        .payloads = uses_.live.payloads()},
       {.per_function = uses_.dispatcher.options().queued_per_function,
        .all = uses_.dispatcher.options().queued_invocations,
-       .payloads = uses_.most_payloads});
+       .payloads = uses_.setting.most_payloads});
 }
 
 Result<void> Intake::check_objects(const InvocationRequest& request) const {
   if (request.needs.empty() && request.outputs == 0) return {};
   if (uses_.objects != nullptr) return uses_.objects->check(request);
   return Error{ErrorCode::kUnimplemented, "this worker keeps no objects"};
+}
+
+FunctionQuotas::Addition Intake::on_disk(const InvocationRequest& request) const {
+  if (!uses_.catalog.keeps_async_here(request)) return {};
+  return {.functions = 0,
+          .code = limits::kAsyncOverhead +
+                  Bytes(request.payload.size() + request.client_context.size())};
 }
 
 bool Intake::join_earlier(const std::string& key, Done& done) {
@@ -176,17 +189,21 @@ void Intake::refuse_unless_repeated(const InvocationRequest& request,
 }
 
 void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done) {
-  reach(uses_.faults, FaultPoint::kReceived);
+  reach(uses_.setting.faults, FaultPoint::kReceived);
   uses_.live.begin_arrival(spec.id, Bytes(request.payload.size()));
   catalog::AsyncInvocation record;
   record.request = request;
   record.function = spec.id;
   record.submitted_at = uses_.loop.clock().wall_now();
   const Duration submitted_at = record.submitted_at;
+  const FunctionQuotas::Addition disk = on_disk(request);
+  uses_.deployments.quotas().reserve(request.function.tenant, disk);
   if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
   uses_.catalog.put_async(
       std::move(record), [this, request = std::move(request), function = spec.id, submitted_at,
-                          done = std::move(done)](Result<InvocationId> stored) mutable {
+                          disk, done = std::move(done)](Result<InvocationId> stored) mutable {
+        // What the catalog has counts there.
+        uses_.deployments.quotas().release(request.function.tenant, disk);
         uses_.live.end_arrival(function, Bytes(request.payload.size()));
         if (!stored.ok()) return done(stored.error());
         InvocationResult acknowledged;
@@ -196,9 +213,9 @@ void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
           live.submitted_at = submitted_at;
           begin(live);
         }
-        reach(uses_.faults, FaultPoint::kDispatched);
+        reach(uses_.setting.faults, FaultPoint::kDispatched);
         done(std::move(acknowledged));
-        reach(uses_.faults, FaultPoint::kAcknowledged);
+        reach(uses_.setting.faults, FaultPoint::kAcknowledged);
       });
 }
 
@@ -323,7 +340,7 @@ bool Intake::resume(catalog::AsyncInvocation pending, unsigned put_off) {
     live.chain = pending.chain;
     live.submitted_at = pending.submitted_at;
     begin(live);
-    reach(uses_.faults, FaultPoint::kResumed);
+    reach(uses_.setting.faults, FaultPoint::kResumed);
     return true;
   }
   uses_.follow_ups.give_up(pending, std::move(problem));

@@ -11,6 +11,7 @@
 #include "node/catalog/catalog.h"
 #include "node/worker/aliases.h"
 #include "node/worker/completions.h"
+#include "node/worker/deployments.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/http_relays.h"
 #include "node/worker/mount_waits.h"
@@ -20,6 +21,12 @@ namespace lambent::worker {
 class Intake {
  public:
   using Done = InvocationService::Callback<InvocationResult>;
+
+  struct Setting {
+    // Invocations whose payloads would make all live ones hold more than this are refused.
+    Bytes most_payloads;
+    FaultPoints* faults = nullptr;  // null: there are none
+  };
 
   // All outlive it; the constructor uses none.
   struct Dependencies {
@@ -40,9 +47,8 @@ class Intake {
     Completions& completions;
     FollowUps& follow_ups;
     const HttpRelays& relays;
-    // Invocations whose payloads would make all live ones hold more than this are refused.
-    Bytes most_payloads;
-    FaultPoints* faults;  // null: there are none
+    Deployments& deployments;
+    Setting setting;
   };
 
   explicit Intake(Dependencies dependencies) : uses_(dependencies) {}
@@ -73,6 +79,8 @@ class Intake {
   // What waits of it in any of the places where that can be, and on its way into the catalog.
   scheduling::FunctionQueue queue_of(const FunctionSpec& spec) const;
   Result<void> check_objects(const InvocationRequest& request) const;
+  // What a tenant's quota of the disk counts of it, until it has run.
+  FunctionQuotas::Addition on_disk(const InvocationRequest& request) const;
   // A repeat gets what the first got, or waits with it; false if no first is known, and `done` is
   // as it was.
   bool join_earlier(const std::string& key, Done& done);

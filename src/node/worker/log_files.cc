@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -25,6 +26,11 @@ constexpr size_t kMostFiles = 16;  // of one function
 
 constexpr std::string_view kText = ".log";
 constexpr std::string_view kTimes = ".times";
+// A line of times takes no more.
+constexpr uint64_t kMostTimeLine = 40;
+// What a text of so many bytes and marks takes at most; where it goes on in another file, its
+// line's time stands there again.
+uint64_t room_for(size_t bytes, size_t marks) { return bytes + kMostTimeLine * (marks + 1); }
 // Of a log file's times, for each of its bytes: more are not read.
 constexpr uint64_t kTimesPerByte = 32;
 
@@ -276,7 +282,13 @@ class LogFiles::Writer {
         {file.path, file.offset, file.end(), file.size + file.size_of_times});
   }
 
-  Result<void> append(FunctionId function, const Text& added) {
+  // `may_grow`: else the oldest text goes for it. What is larger than all that there is has no
+  // room.
+  Result<void> append(FunctionId function, const Text& added, bool may_grow) {
+    if (!may_grow && !make_room(function, added)) {
+      has_failed_ = true;
+      return {};
+    }
     std::vector<File>& files = files_[function];
     Left left{added.offset, added.bytes, added.marks};
     Result<void> outcome;
@@ -306,8 +318,18 @@ class LogFiles::Writer {
     files_.erase(found);
   }
 
-  void remove_older_than(Duration instant) {
+  Size size_of(FunctionId function) const {
+    Size size{function};
+    const auto found = files_.find(function);
+    if (found == files_.end()) return size;
+    for (const File& file : found->second) size.bytes += file.size;
+    return size;
+  }
+
+  // What is left of those that it changed.
+  std::vector<Size> remove_older_than(Duration instant) {
     const std::vector<LogFile> found = log_files_in(folder_);
+    std::set<FunctionId> changed;
     for (size_t i = 0; i < found.size(); ++i) {
       const LogFile& file = found[i];
       if (file.written_at >= instant) continue;
@@ -316,7 +338,11 @@ class LogFiles::Writer {
       std::erase_if(files_[file.function],
                     [&](const File& each) { return each.path == file.path; });
       if (is_last) adopt(empty_at_end(file));
+      changed.insert(file.function);
     }
+    std::vector<Size> sizes;
+    for (const FunctionId function : changed) sizes.push_back(size_of(function));
+    return sizes;
   }
 
  private:
@@ -364,6 +390,19 @@ class LogFiles::Writer {
     left.offset += part.text.size();
     left.text.remove_prefix(part.text.size());
     return part;
+  }
+
+  // So that what the function has does not grow.
+  bool make_room(FunctionId function, const Text& added) {
+    const uint64_t needed = room_for(added.bytes.size(), added.marks.size());
+    const uint64_t most = size_of(function).bytes;
+    if (needed > most) return false;
+    std::vector<File>& files = files_[function];
+    for (uint64_t kept = most; !files.empty() && kept + needed > most; files.erase(files.begin())) {
+      kept -= files.front().size;
+      unlink_both(files.front().path);
+    }
+    return true;
   }
 
   // The last file stays, also where it is a little larger than its half.
@@ -433,6 +472,8 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
   std::vector<const std::vector<LogFile>*> newest_first;
   for (const auto& [function, files] : kept) {
     for (const LogFile& file : files) writer_->adopt(file);
+    owned(function);
+    note({writer_->size_of(function)});
     newest_first.push_back(&files);
   }
   std::sort(newest_first.begin(), newest_first.end(), [](const auto* a, const auto* b) {
@@ -459,6 +500,28 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
     if (begin != end) end_last_line(pieces);
     logs.restore(files->front().function, std::move(pieces), begin);
   }
+}
+
+LogFiles::Owned& LogFiles::owned(FunctionId function) {
+  const auto [entry, is_new] = owned_.try_emplace(function);
+  if (is_new && options_.tenant_of) entry->second.tenant = options_.tenant_of(function);
+  return entry->second;
+}
+
+void LogFiles::note(const std::vector<Size>& sizes) {
+  for (const Size& size : sizes) {
+    const auto found = owned_.find(size.function);
+    if (found == owned_.end()) continue;
+    uint64_t& used = used_[found->second.tenant];
+    used = used - found->second.bytes + size.bytes;
+    found->second.bytes = size.bytes;
+    if (used == 0) used_.erase(found->second.tenant);
+  }
+}
+
+Bytes LogFiles::used(TenantId tenant) const {
+  const auto found = used_.find(tenant);
+  return found == used_.end() ? Bytes() : Bytes(found->second);
 }
 
 // What is printed from now on is lost if the worker is killed.
@@ -508,6 +571,8 @@ void LogFiles::remove(FunctionId function) {
     waiting_bytes_ = waiting_bytes_ - Bytes(waiting->second.size);
     waiting_.erase(waiting);
   }
+  note({Size{function}});
+  owned_.erase(function);
   thread_.run([writer = writer_, function] { writer->remove(function); }, [] {});
 }
 
@@ -525,21 +590,32 @@ void LogFiles::write() {
   struct Work {
     std::unordered_map<FunctionId, Waiting> waiting;
     std::optional<Error> error;
+    std::vector<Size> sizes;
   };
   auto work = std::make_shared<Work>();
   work->waiting.swap(waiting_);
+  for (auto& [function, waiting] : work->waiting) {
+    const TenantId tenant = owned(function).tenant;
+    Bytes most;
+    for (const Text& text : waiting.texts) {
+      most += Bytes(room_for(text.bytes.size(), text.marks.size()));
+    }
+    waiting.may_grow = !options_.may_grow || options_.may_grow(tenant, most);
+  }
   waiting_bytes_ = Bytes();
   writing_ = thread_.run(
       [writer = writer_, work] {
         for (const auto& [function, waiting] : work->waiting) {
           for (const Text& text : waiting.texts) {
-            const auto appended = writer->append(function, text);
+            const auto appended = writer->append(function, text, waiting.may_grow);
             if (!appended.ok()) work->error = appended.error();
           }
+          work->sizes.push_back(writer->size_of(function));
         }
       },
       [this, work] {
         writing_ = false;
+        note(work->sizes);
         if (work->error) log_.warning("logs_not_kept", {{"error", to_string(*work->error)}});
         if (const uint64_t dropped = std::exchange(dropped_bytes_, 0); dropped > 0) {
           log_.warning("logs_not_kept", {{"bytes", static_cast<int64_t>(dropped)},
@@ -552,7 +628,9 @@ void LogFiles::write() {
 
 void LogFiles::clean() {
   const Duration oldest = loop_.clock().wall_now() - options_.age;
-  thread_.run([writer = writer_, oldest] { writer->remove_older_than(oldest); }, [] {});
+  const auto sizes = std::make_shared<std::vector<Size>>();
+  thread_.run([writer = writer_, oldest, sizes] { *sizes = writer->remove_older_than(oldest); },
+              [this, sizes] { note(*sizes); });
   cleaning_ = loop_.call_after(kCleaningPeriod, [this] { clean(); });
 }
 

@@ -3,6 +3,7 @@
 // many functions at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/base/units.h"
+#include "core/domain/tenant.h"
 #include "core/loop/event_loop.h"
 #include "core/loop/work_thread.h"
 #include "node/worker/limits.h"
@@ -32,6 +34,11 @@ struct LogFilesOptions {
   Bytes most_waiting = Bytes::mib(32);
   // Of all functions, that a start reads back.
   Bytes most_restored = Bytes::mib(256);
+  // Whose a function is that was restored or prints; empty: all are of one tenant.
+  std::function<TenantId(FunctionId)> tenant_of = {};
+  // Whether the tenant may have so much more on disk; empty: it may. Where not, the newest text of
+  // a function takes the place of its oldest.
+  std::function<bool(TenantId, Bytes)> may_grow = {};
 };
 
 class LogFiles {
@@ -53,8 +60,20 @@ class LogFiles {
               const std::optional<LogMark>& mark);
   void remove(FunctionId function);
 
+  // What a tenant's logs take on disk, times included, as of the last write.
+  Bytes used(TenantId tenant) const;
+
  private:
   class Writer;
+  // What the files of a function take.
+  struct Size {
+    FunctionId function;
+    uint64_t bytes = 0;
+  };
+  struct Owned {
+    TenantId tenant;
+    uint64_t bytes = 0;
+  };
   struct Text {
     uint64_t offset = 0;
     std::string bytes;
@@ -65,8 +84,13 @@ class LogFiles {
   struct Waiting {
     std::vector<Text> texts;
     uint64_t size = 0;  // bytes of them together, marks included
+    bool may_grow = true;
   };
 
+  // Its owner is asked for when it is new.
+  Owned& owned(FunctionId function);
+  // Nothing of one that was removed.
+  void note(const std::vector<Size>& sizes);
   void begin_life(uint64_t number);
   void drop_most_waiting();
   void wake();
@@ -79,6 +103,8 @@ class LogFiles {
   // Used by one task at a time: of the thread once it runs.
   const std::shared_ptr<Writer> writer_;
   loop::WorkThread thread_;
+  std::unordered_map<FunctionId, Owned> owned_;
+  std::unordered_map<TenantId, uint64_t> used_;
   std::unordered_map<FunctionId, Waiting> waiting_;
   Bytes waiting_bytes_;
   uint64_t dropped_bytes_ = 0;

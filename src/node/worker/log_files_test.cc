@@ -18,18 +18,26 @@ using testing::EndsWith;
 const FunctionId kF{1};
 const FunctionId kG{2};
 
+TenantId tenant_of(FunctionId function) {
+  return TenantId(static_cast<uint32_t>(function.value) + 10);
+}
+
 // What a worker has of its logs, from its start to its end.
 class LogFilesTest : public testing::Test {
  protected:
   struct Life {
     explicit Life(const LogFilesTest& test) : logs(test.per_function_) {
-      files = std::make_unique<LogFiles>(loop, log,
-                                         LogFilesOptions{.folder = test.folder_ / "logs",
-                                                         .per_function = test.per_function_,
-                                                         .age = test.age_,
-                                                         .written_after = milliseconds(1),
-                                                         .most_waiting = test.most_waiting_,
-                                                         .most_restored = test.most_restored_});
+      LogFilesOptions options{.folder = test.folder_ / "logs",
+                              .per_function = test.per_function_,
+                              .age = test.age_,
+                              .written_after = milliseconds(1),
+                              .most_waiting = test.most_waiting_,
+                              .most_restored = test.most_restored_};
+      options.tenant_of = [](FunctionId function) { return tenant_of(function); };
+      options.may_grow = [this, &test](TenantId tenant, Bytes more) {
+        return files->used(tenant) + more <= test.quota_;
+      };
+      files = std::make_unique<LogFiles>(loop, log, std::move(options));
       files->restore(test.functions_, logs);
       logs.observe(
           {.appended = [this](FunctionId function, uint64_t offset, std::string_view text,
@@ -50,6 +58,16 @@ class LogFilesTest : public testing::Test {
         text += chunk.text;
         offset = chunk.next_offset;
         if (!chunk.has_more()) return text;
+      }
+    }
+    // Until it is on disk, and counted.
+    void print_and_wait(const LogFilesTest& test, FunctionId function, const std::string& text) {
+      print(function, text);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!test.is_on_disk(text) ||
+             files->used(tenant_of(function)) != test.bytes_of(function)) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << text;
+        loop.run_once(milliseconds(5));
       }
     }
     uint64_t end(FunctionId function) { return logs.read(function, 0, 1).end; }
@@ -76,6 +94,21 @@ class LogFilesTest : public testing::Test {
     }
     return bytes;
   }
+  Bytes bytes_of(FunctionId function) const {
+    Bytes bytes;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
+      const std::string name = file.path().filename();
+      if (name.starts_with(std::to_string(function.value) + "-")) bytes += Bytes(file.file_size());
+    }
+    return bytes;
+  }
+  bool is_on_disk(const std::string& text) const {
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
+      const auto bytes = read_file(file.path(), 1 << 20);
+      if (bytes.ok() && bytes->find(text) != std::string::npos) return true;
+    }
+    return false;
+  }
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder_ / ("logs/" + name)) << bytes;
   }
@@ -93,6 +126,7 @@ class LogFilesTest : public testing::Test {
   Duration age_ = std::chrono::hours(1);
   Bytes most_waiting_ = Bytes::mib(1);
   Bytes most_restored_ = Bytes::mib(1);
+  Bytes quota_ = Bytes::mib(1);  // of each tenant
 };
 
 TEST_F(LogFilesTest, WhatWasPrintedIsThereAfterARestartAtItsOffset) {
@@ -403,6 +437,52 @@ TEST_F(LogFilesTest, AStartReadsNoMoreThanItMay) {
 }
 
 // ---- Times of lines
+
+TEST_F(LogFilesTest, WhatALogTakesIsItsTenants) {
+  {
+    Life life(*this);
+    life.print_and_wait(*this, kF, "one\n");
+    life.print_and_wait(*this, kG, "of another\n");
+    EXPECT_GT(life.files->used(tenant_of(kG)), life.files->used(tenant_of(kF)));
+  }
+  Life life(*this);
+  EXPECT_EQ(life.files->used(tenant_of(kF)), bytes_of(kF));
+  EXPECT_GT(bytes_of(kF), Bytes(0));
+  life.files->remove(kF);
+  EXPECT_EQ(life.files->used(tenant_of(kF)), Bytes(0));
+  EXPECT_EQ(life.files->used(tenant_of(kG)), bytes_of(kG));
+}
+
+TEST_F(LogFilesTest, AtItsQuotaATenantsNewestLinesAreKept) {
+  quota_ = Bytes(400);
+  per_function_ = Bytes(2000);
+  {
+    Life life(*this);
+    for (int i = 0; i < 60; ++i) {
+      life.print_and_wait(*this, kF, "line " + std::to_string(i) + " of many\n");
+      ASSERT_LE(life.files->used(tenant_of(kF)), quota_);
+    }
+    life.print_and_wait(*this, kG, "of another\n");
+  }
+  Life life(*this);
+  EXPECT_THAT(life.read(kF), EndsWith("line 59 of many\n"));
+  EXPECT_EQ(life.read(kG), "of another\n");
+}
+
+TEST_F(LogFilesTest, TextThatHasNoRoomBelowAQuotaIsNotKeptAndItsOffsetsAreNotUsedAgain) {
+  {
+    Life life(*this);
+    life.print_and_wait(*this, kF, "kept\n");
+    quota_ = Bytes(0);
+    life.print(kF, std::string(200, 'x') + "\n");
+  }
+  EXPECT_FALSE(is_on_disk("xx"));
+  quota_ = Bytes::mib(1);
+  Life life(*this);
+  EXPECT_THAT(life.read(kF), testing::StartsWith("kept\n"));
+  const uint64_t end = life.end(kF);
+  EXPECT_GE(end, 5u + 201u);
+}
 
 TEST_F(LogFilesTest, TimesAreThereAfterARestart) {
   {

@@ -59,9 +59,20 @@ MountWaits::Done told_to(Intake& intake) {
   };
 }
 
-MountUses mount_uses(const WorkerOptions& options) {
+Intake::Setting intake_setting(const WorkerOptions& options, const Worker::Dependencies& uses) {
+  return {.most_payloads = options.most_payloads, .faults = uses.faults};
+}
+
+// `files` is null until recover(), or where logs are in memory only.
+MountUses mount_uses(const WorkerOptions& options, const catalog::Catalog& catalog,
+                     const std::unique_ptr<LogFiles>& files) {
   const auto& starts = options.sandboxes.folders_of_mounts;
-  return {options.deployed_mounts ? options.deployed_mounts : starts, options.used_by_volumes,
+  const auto used_beside = [&options, &catalog, &files](TenantId tenant) {
+    Bytes used = catalog.async_bytes(tenant);
+    if (files != nullptr) used += files->used(tenant);
+    return options.used_by_volumes ? used + options.used_by_volumes(tenant) : used;
+  };
+  return {options.deployed_mounts ? options.deployed_mounts : starts, used_beside,
           options.host_path};
 }
 
@@ -121,7 +132,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                     statistics_, options_.observe}),
       intake_({uses_.loop, uses_.random, uses_.catalog, *dispatcher_, functions_, aliases_, live_,
                idempotency_, drain_, objects_.get(), executors_, workflows_, pipelines_, driver_,
-               completions_, follow_ups_, relays_, options_.most_payloads, uses_.faults}),
+               completions_, follow_ups_, relays_, deployments_, intake_setting(options_, uses_)}),
       cancellation_({uses_.loop, *dispatcher_, functions_, recent_, drain_, live_, objects_.get(),
                      workflows_, pipelines_, backends_, driver_, completions_, follow_ups_}),
       follow_ups_({uses_.loop, uses_.log, uses_.random, uses_.catalog, uses_.metrics, functions_,
@@ -143,7 +154,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                     workflows_,     pipelines_,    schedules_,
                     cuda_packages_, uses_.secrets, uses_.environments,
                     uses_.images,   uses_.shared},
-                   deployment_rules(), mount_uses(options_)),
+                   deployment_rules(), mount_uses(options_, uses_.catalog, log_files_)),
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_, status_, code_,
                  cuda_packages_, uses_.shared}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
@@ -282,7 +293,15 @@ void Worker::keep_logs() {
                    .removed = [](FunctionId) {}});
     return;
   }
-  log_files_ = std::make_unique<LogFiles>(uses_.loop, uses_.log, options_.logs);
+  LogFilesOptions options = options_.logs;
+  options.tenant_of = [this](FunctionId function) {
+    const FunctionSpec* spec = functions_.find(function);
+    return spec == nullptr ? TenantId() : spec->name.tenant;
+  };
+  options.may_grow = [this](TenantId tenant, Bytes more) {
+    return check_disk(deployments_, tenant, more).ok();
+  };
+  log_files_ = std::make_unique<LogFiles>(uses_.loop, uses_.log, std::move(options));
   std::vector<FunctionId> ids;
   functions_.for_each([&](const FunctionSpec& spec) { ids.push_back(spec.id); });
   std::sort(ids.begin(), ids.end());
