@@ -19,6 +19,15 @@ class Pictures(unittest.TestCase):
         for name, picture in pictures.items():
             self.assertEqual((ROOT / f"docs/results/plots/{name}.svg").read_text(), picture, name)
 
+    def test_the_page_of_workflows_shows_what_the_script_draws_of_its_result(self):
+        page = (ROOT / "docs/internals/workflows-evaluation.md").read_text()
+        shown = re.findall(r"\]\(\.\./results/plots/(streambox-cluster[a-z-]*)\.svg\)", page)
+        result = json.loads((ROOT / "docs/results" / re.search(r"results/(\S*?-paper-streambox-cluster\.json)", page)[1]).read_text())["result"]
+        pictures = plots.draw(result)
+        self.assertEqual(sorted(shown), sorted(pictures))
+        for name, picture in pictures.items():
+            self.assertEqual((ROOT / f"docs/results/plots/{name}.svg").read_text(), picture, name)
+
     def test_a_line_has_a_point_for_each_number_of_nodes_and_goes_up_with_its_values(self):
         row = {"case": "size", "policy": "random", "p99_s": 1, "cold": 0.5, "forwarded": 0.5}
         result = {"simulated": [{**row, "nodes": nodes, "mean_s": nodes} for nodes in (3, 30, 300)] + [{**row, "case": "other", "nodes": 5}],
