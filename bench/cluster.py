@@ -2,7 +2,8 @@
 """bench cluster: what a node adds that passes a request on to another, the rate of one node and of three, and of objects between nodes, on
 one machine.
 
-With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run.
+With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run. Beside it
+clusters of 4, 8 and 1,000 nodes, which are simulated (cluster_sim_bench).
 docs/internals/benchmarks.md says what each figure means. Usage: cluster.py [--quick] [--repeats N] [--seconds S] [--ray PYTHON]
 """
 import argparse
@@ -15,7 +16,7 @@ import tempfile
 import time
 
 from invoke import PYTHON_ECHO, load, middle, spread
-from worker_under_test import Worker, invocations_path, machine, make_zip
+from worker_under_test import PROGRAMS, Worker, invocations_path, machine, make_zip
 
 SANDBOXES = 4
 CLIENTS = 20
@@ -108,6 +109,22 @@ def objects(nodes, repeats):
     return {key: middle(values, 3) for key, values in figures.items()}
 
 
+def simulated(quick):
+    """Latencies and shares by the number of nodes, of the router that the workers have."""
+    words = [str(PROGRAMS / "cluster_sim_bench"), *(["--quick"] if quick else []), "--nodes", "4,8,1000"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=True)
+    rows = json.loads(done.stdout.splitlines()[-1])["simulated"]
+    return {str(row["nodes"]): {key: row[key] for key in ("mean_s", "p50_s", "p99_s", "cold", "forwarded")} for row in rows}
+
+
+def contract(result, quick):
+    """The keys that shared tables have; null: not measured in this run."""
+    return {"hop_added_us": result["added_p50_us"], "rps_1": result["rps_one_node"], "rps_3": result["rps_three_nodes"],
+            "object_gb_s": result["object_gbps"], "over_ray_serve": result.get("forwarded_rps_over_serve"),
+            "over_ray_task": round(result["forwarded_rps"] / result["ray_task_rps"], 1) if "ray_task_rps" in result else None,
+            "simulated": simulated(quick)}
+
+
 def beside_ray(python, repeats, seconds):
     """What Ray's own ways take, by cluster_ray.py under that interpreter, and our load generator against Ray Serve."""
     script = pathlib.Path(__file__).with_name("cluster_ray.py")
@@ -143,9 +160,10 @@ def main():
     if arguments.ray:
         result["ray"] = beside_ray(arguments.ray, repeats, seconds)
         result["forwarded_rps_over_serve"] = round(result["hop"]["forwarded_rps"] / result["ray"]["serve_rps"], 1)
-    for key, value in {**result.pop("hop"), **result.pop("ray", {}), **result}.items():
+    result = {**result.pop("hop"), **result.pop("ray", {}), **result}
+    result.update(contract(result, arguments.quick))
+    for key, value in result.items():
         print(f"{key:26}{value}")
-        result[key] = value
     print(json.dumps({"bench": "cluster", "quick": arguments.quick, "repeats": repeats, "seconds_per_run": seconds, "clients": CLIENTS,
                       "machine": about, **result}))
 

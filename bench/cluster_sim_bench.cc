@@ -1,14 +1,17 @@
-// cluster_sim_bench [--quick|--fetched]: the routing policies in a simulated cluster of 3 to 1,000
-// nodes with 8 GPUs each, under functions and arrivals of the Azure-like generator: latency, cold
-// starts, forwarded requests; and what one decision costs, measured. Prints a table and, as its
-// last line, one JSON object. --fetched: only the cases in which a part of each cold start reads
-// files, which a node that ran the function lately still has in memory. All but the cost of
-// decisions is simulated; see docs/internals/routing.md.
+// cluster_sim_bench [--quick] [--fetched|--nodes N,...]: the routing policies in a simulated
+// cluster of 3 to 1,000 nodes with 8 GPUs each, under functions and arrivals of the Azure-like
+// generator: latency, cold starts, forwarded requests; and what one decision costs, measured.
+// Prints a table and, as its last line, one JSON object. --fetched: only the cases in which a part
+// of each cold start reads files, which a node that ran the function lately still has in memory.
+// --nodes: clusters of these sizes under the default policy, and no cost of decisions. All but that
+// cost is simulated; see docs/internals/routing.md.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/json.h"
@@ -182,7 +185,36 @@ std::vector<Case> fetched_cases() {
   return all;
 }
 
-int run(bool quick, bool fetched) {
+std::vector<Case> cases_of(const std::vector<uint32_t>& sizes) {
+  std::vector<Case> all;
+  for (const uint32_t nodes : sizes) all.push_back({"size", {.nodes = nodes}});
+  return all;
+}
+
+// Whole numbers of nodes; nothing: this is no list of them.
+std::optional<std::vector<uint32_t>> sizes_in(std::string_view text) {
+  std::vector<uint32_t> sizes;
+  while (!text.empty()) {
+    uint32_t nodes = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nodes);
+    if (error != std::errc() || nodes == 0) return std::nullopt;
+    sizes.push_back(nodes);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (!text.empty() && text.front() != ',') return std::nullopt;
+    if (!text.empty()) text.remove_prefix(1);
+  }
+  return sizes;
+}
+
+struct Flags {
+  bool quick = false;
+  bool fetched = false;
+  std::vector<uint32_t> sizes;
+};
+
+int run(const Flags& flags) {
+  const bool quick = flags.quick;
+  const bool fetched = flags.fetched;
   const auto catalogue =
       must(workload::open_catalogue(LAMBENT_SHARE_DIR "/catalogue/mqfq_table1.csv"));
 
@@ -190,7 +222,10 @@ int run(bool quick, bool fetched) {
   std::printf("%-18s %5s %-13s %5s %5s | %8s %8s %8s %6s %6s %6s %6s %6s\n", "simulated", "nodes",
               "policy", "bound", "share", "mean s", "p50 s", "p99 s", "cold", "fetch", "swap",
               "fwd", "most");
-  for (const Case& each : fetched ? fetched_cases() : cases(quick)) {
+  const bool only_sizes = !flags.sizes.empty();
+  const std::vector<Case> all_cases =
+      only_sizes ? cases_of(flags.sizes) : (fetched ? fetched_cases() : cases(quick));
+  for (const Case& each : all_cases) {
     const Workload workload = workload_of(each, catalogue, invocations_of(each, quick));
     const ClusterFigures figures =
         must(cluster_simulator::run_cluster(each.options, workload.functions, *workload.arrivals));
@@ -213,7 +248,7 @@ int run(bool quick, bool fetched) {
     row.add("forwarded", figures.forwarded).add("most_load", figures.most_load);
     rows.add(row.object());
   }
-  if (fetched) {
+  if (fetched || only_sizes) {
     std::printf("%s\n", bench::Joined().add("simulated", rows.list()).object().c_str());
     return 0;
   }
@@ -237,11 +272,26 @@ int run(bool quick, bool fetched) {
 }  // namespace lambent
 
 int main(int argc, char** argv) {
-  const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
-  const bool fetched = argc == 2 && std::strcmp(argv[1], "--fetched") == 0;
-  if (argc > 2 || (argc == 2 && !quick && !fetched)) {
-    std::fprintf(stderr, "usage: cluster_sim_bench [--quick|--fetched]\n");
+  lambent::Flags flags;
+  bool is_understood = true;
+  for (int each = 1; each < argc; ++each) {
+    const std::string_view word = argv[each];
+    if (word == "--quick") {
+      flags.quick = true;
+    } else if (word == "--fetched") {
+      flags.fetched = true;
+    } else if (word == "--nodes" && each + 1 < argc) {
+      const auto sizes = lambent::sizes_in(argv[++each]);
+      is_understood = is_understood && sizes && !sizes->empty();
+      if (sizes) flags.sizes = *sizes;
+    } else {
+      is_understood = false;
+    }
+  }
+  const bool chooses_two = flags.fetched && (flags.quick || !flags.sizes.empty());
+  if (!is_understood || chooses_two) {
+    std::fprintf(stderr, "usage: cluster_sim_bench [--quick] [--nodes N,...] | --fetched\n");
     return 2;
   }
-  return lambent::run(quick, fetched);
+  return lambent::run(flags);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `./dev bench cluster-sim` found, as docs/internals/routing.md shows it: over the number of nodes, for each routing policy.
+"""Draws what `./dev bench cluster-sim` found, as docs/internals/routing.md shows it: over the number of nodes, for each routing policy;
+and what paper-streambox-cluster found, for docs/internals/workflows-evaluation.md.
 Usage: cluster_sim_plots.py RESULT.json FOLDER
 """
 import json
@@ -11,6 +12,7 @@ from html import escape
 WIDTH, HEIGHT = 620, 340
 LEFT, RIGHT, TOP, BOTTOM = 62, 128, 34, 44
 COLOURS = {"bounded-hash": "#0b62c4", "two-choices": "#0d8a5f", "random": "#9b3fb5", "least-loaded": "#d9480f"}
+SYSTEMS = {"streambox": "#0b62c4", "stream-only": "#0d8a5f", "infless-scaler": "#9b3fb5", "astraea": "#d9480f", "infless": "#8a6d1a"}
 CHARTS = (  # file, title, unit of the vertical axis, value of a row of `simulated`, logarithmic
     ("cluster-latency", "Mean latency, 4,000 functions at 0.3 of all slots (simulated)", "s", lambda row: row["mean_s"], True),
     ("cluster-p99", "99th percentile of latency (simulated)", "s", lambda row: row["p99_s"], True),
@@ -28,8 +30,8 @@ def ticks(low, high, logarithmic):
     return [each for each in made if low <= each <= high]
 
 
-def chart(title, unit, lines, logarithmic):
-    """One picture; `lines`: points (nodes, value) by the name of a policy."""
+def chart(title, unit, lines, logarithmic, colours=COLOURS, below_axis="nodes of 8 GPUs"):
+    """One picture; `lines`: points (nodes, value) by the name of a policy, or of what else has colours."""
     nodes = sorted({x for points in lines.values() for x, _ in points})
     values = [y for points in lines.values() for _, y in points]
     low, high = (min(values) / 1.2, max(values) * 1.2) if logarithmic else (0.0, max(values) * 1.05)
@@ -50,22 +52,37 @@ def chart(title, unit, lines, logarithmic):
                      f'<text x="{LEFT - 6}" y="{up(each) + 4:.1f}" text-anchor="end">{each:,.6g}</text>')
     for each in nodes:
         parts.append(f'<text x="{across(each):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{each:,}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">nodes of 8 GPUs</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(below_axis)}</text>')
     parts.append(f'<text x="{LEFT}" y="{TOP - 4 + 8}" dy="-6" text-anchor="end">{escape(unit)}</text>')
     ends = []
     for name, points in lines.items():
         told = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-        parts.append(f'<polyline points="{told}" stroke="{COLOURS[name]}"/>')
+        parts.append(f'<polyline points="{told}" stroke="{colours[name]}"/>')
         ends.append((up(points[-1][1]), name))
     below = TOP - 14.0
     for y, name in sorted(ends):
         below = max(below + 14, y)
-        parts.append(f'<text x="{WIDTH - RIGHT + 8}" y="{below + 4:.1f}" style="fill:{COLOURS[name]}">{name}</text>')
+        parts.append(f'<text x="{WIDTH - RIGHT + 8}" y="{below + 4:.1f}" style="fill:{colours[name]}">{name}</text>')
     return "\n".join(parts) + "\n</svg>\n"
+
+
+def draw_streambox(result):
+    """Figure 20 of the StreamBox paper: answers in time by the number of nodes."""
+    def line(goodputs):
+        return [(int(nodes), value) for nodes, value in goodputs.items()]
+    systems = {name: line(result["systems"][name]["mean_goodput_per_s"]) for name in SYSTEMS}
+    policies = {name: line(result["ours_by_policy"][name]) for name in COLOURS}
+    # With one node there is nothing to choose.
+    policies = {name: [(1, systems["streambox"][0][1]), *(each for each in points if each[0] > 1)] for name, points in policies.items()}
+    axis = "nodes of 4 GPUs"
+    return {"streambox-cluster": chart("Answers in time, mean over workflows and loads (simulated)", "1/s", systems, True, SYSTEMS, axis),
+            "streambox-cluster-policies": chart("The same of ours, by routing policy (simulated)", "1/s", policies, True, COLOURS, axis)}
 
 
 def draw(result):
     """The pictures by their names."""
+    if "ours_by_policy" in result:
+        return draw_streambox(result)
     rows = [row for row in result["simulated"] if row["case"] == "size"]
     pictures = {}
     for name, title, unit, value, logarithmic in CHARTS:

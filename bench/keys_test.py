@@ -51,8 +51,11 @@ class KeysTest(unittest.TestCase):
     def test_cluster(self):
         result = last_line(sys.executable, "-B", str(BENCH / "cluster.py"), "--quick", "--repeats", "1", "--seconds", "0.1")
         for key in ("here_p50_us", "forwarded_p50_us", "here_rps", "forwarded_rps", "rps_one_node", "rps_three_nodes", "object_gbps",
-                    "object_here_gbps"):
+                    "object_here_gbps", "rps_1", "rps_3", "object_gb_s"):
             self.assertGreater(result[key], 0, key)
+        self.assertEqual(result["hop_added_us"], result["added_p50_us"])
+        self.assertEqual((result["over_ray_serve"], result["over_ray_task"]), (None, None))  # without --ray
+        self.assertEqual(set(result["simulated"]), {"4", "8", "1000"})
 
     def test_cluster_sim(self):
         result = last_line(str(BUILD / "bin/cluster_sim_bench"), "--quick")
@@ -61,6 +64,15 @@ class KeysTest(unittest.TestCase):
         for nodes in (3, 30, 300):
             self.assertLess(rows[nodes, "bounded-hash"]["cold"], rows[nodes, "random"]["cold"])
         self.assertTrue(all(row["ns"] > 0 for row in result["decisions"]))
+
+    def test_paper_streambox_cluster(self):
+        result = last_line(str(BUILD / "bin/paper_streambox_cluster_bench"), "--quick")
+        self.assertEqual(set(result["systems"]), {"infless", "astraea", "infless-scaler", "stream-only", "streambox"})
+        ours = result["systems"]["streambox"]["mean_goodput_per_s"]
+        self.assertGreater(ours["4"], 2 * ours["1"])
+        self.assertGreater(ours["8"], ours["4"])
+        self.assertEqual(result["systems"]["streambox"]["ours_over_it"]["8"], 1)
+        self.assertEqual(set(result["ours_by_policy"]), {"bounded-hash", "least-loaded", "two-choices", "random"})
 
     def test_preparation(self):
         result = last_line(sys.executable, "-B", str(BENCH / "preparation.py"), "--quick")

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 
+#include "bench/paper_streambox/cluster.h"
 #include "core/base/check.h"
 
 namespace lambent::paper_streambox {
+namespace {
+
+// After the end of the arrivals what is under way has so long.
+constexpr double kDrain_s = 120;
+
+}  // namespace
 
 using scheduling::kHost;
 
@@ -23,15 +30,8 @@ Models make_models(const Constants& constants) {
 RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
                    const Setup& setup, const std::vector<double>& arrivals, double length_s,
                    uint64_t seed) {
-  SeededRandom random(seed);
-  std::vector<Arrival> drawn;
-  for (const double at_s : arrivals) {
-    Arrival& one = drawn.emplace_back(Arrival{.at_s = at_s});
-    one.tenant = static_cast<unsigned>(random.below(setup.tenants));
-    one.cars = draw(Fan::kCars, constants.objects_mean, random);
-    one.people = draw(Fan::kPeople, constants.objects_mean, random);
-  }
-  return run_once(constants, models, workflow, setup, drawn, length_s);
+  return run_once(constants, models, workflow, setup,
+                  draw_arrivals(constants, setup.tenants, arrivals, seed), length_s);
 }
 
 RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
@@ -79,7 +79,6 @@ Node::Node(const Constants& constants, const Models& models, const Workflow& wor
 RunResult Node::run(const std::vector<Arrival>& arrivals, double length_s) {
   ends_s_ = length_s;
   result_.latencies_s.assign(arrivals.size(), -1);
-  constexpr double kDrain_s = 120;
   size_t next = 0;
   std::function<void()> arrive_next = [&] {
     arrive(arrivals[next]);
@@ -100,7 +99,44 @@ RunResult Node::run(const std::vector<Arrival>& arrivals, double length_s) {
     if (active_ == 0 && next >= arrivals.size() && events_.next() > length_s) break;
     events_.run_next();
   }
+  return tell();
+}
+
+void Node::advance_to(double moment_s) {
+  while (!events_.empty() && events_.next() <= moment_s) events_.run_next();
+}
+
+size_t Node::submit(const Arrival& arrival) {
+  const size_t number = result_.requests;
+  result_.latencies_s.push_back(-1);
+  ended_.push_back(false);
+  events_.at(arrival.at_s, [this, arrival] { arrive(arrival); });
+  while (result_.requests == number) events_.run_next();
+  return number;
+}
+
+RunResult Node::finish() {
+  while (!events_.empty() && events_.next() < ends_s_ + kDrain_s) {
+    if (active_ == 0 && events_.next() > ends_s_) break;
+    events_.run_next();
+  }
+  return tell();
+}
+
+bool Node::is_warm() const {
+  return !processes_.empty() ||
+         std::ranges::any_of(runtimes_, [](const Runtime& runtime) { return runtime.there; });
+}
+
+double Node::free_bytes() const {
+  double free = 0;
+  for (uint32_t device = 0; device < setup_.devices; ++device) free += free_bytes(device);
+  return free;
+}
+
+RunResult Node::tell() {
   integrate();
+  const double length_s = ends_s_;
   result_.length_s = length_s;
   result_.p50_s = latencies_.at(0.5);
   result_.p90_s = latencies_.at(0.9);
@@ -328,6 +364,7 @@ void Node::end_call(const Call& call) {
   if (--run.outstanding > 0) return;
   integrate();
   --active_;
+  if (run.number < ended_.size()) ended_[run.number] = true;
   if (run.given_up) return;
   const double latency_s = events_.now() - run.begun_s;
   ++result_.answered;

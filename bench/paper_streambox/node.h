@@ -22,6 +22,20 @@ class Node {
        const Setup& setup);
   RunResult run(const std::vector<Arrival>& arrivals, double length_s);
 
+  // The same for one node of several, whose requests are told one by one (cluster.h): begin(), then
+  // arrivals and other moments, ascending, then finish().
+  void begin(double length_s) { ends_s_ = length_s; }
+  // All that happens until then.
+  void advance_to(double moment_s);
+  // Its number.
+  size_t submit(const Arrival& arrival);
+  RunResult finish();
+  bool has_ended(size_t number) const { return ended_[number]; }
+  uint64_t active() const { return active_; }  // requests
+  // Whether something of the workflow runs or rests on a device.
+  bool is_warm() const;
+  double free_bytes() const;  // of all devices
+
  private:
   struct Run {
     size_t number = 0;  // in the order of arrival
@@ -105,6 +119,8 @@ class Node {
     bool loads = false;
   };
   using WorkReference = std::list<Work>::iterator;
+
+  RunResult tell();
 
   // --- Requests, common to all systems (node.cc) ---
   void arrive(const Arrival& arrival);
@@ -222,6 +238,7 @@ class Node {
 
   // What is told.
   RunResult result_;
+  std::vector<bool> ended_;  // by number, of requests that were submitted one by one
   workload::Quantiles latencies_;
   double latency_sum_s_ = 0, startup_sum_s_ = 0, loading_sum_s_ = 0, compute_sum_s_ = 0,
          communication_sum_s_ = 0;

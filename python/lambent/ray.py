@@ -162,6 +162,8 @@ class _Members:
         self._left: Dict[str, Tuple[Dict[str, Any], float]] = {}  # by name: whose node of Ray is gone, and when it was last seen up
         self._home: Optional[Dict[str, Any]] = None
         self._tried: Dict[str, float] = {}
+        self._starts: Dict[str, Any] = {}  # the first word of agents that were started here, by the node of Ray
+        self._failed: Dict[str, str] = {}  # why those did not start that failed, by the node of Ray
         self._view: List[Dict[str, Any]] = []  # the members as a worker said last
         self._released: Set[str] = set()  # nodes of Ray whose agents were ended so that it may take them away
         self._scaling: Optional[Scaling] = None
@@ -179,20 +181,49 @@ class _Members:
             ends = self._scaling is not None and not scale
             self._options = options
             self._scaling = Scaling(scale[0], scale[1], options["down_after"]) if scale else None
-            if ends or (self._asked is not None and self._scaling is None):
-                self._take_back()
+            try:
+                if ends or (self._asked is not None and self._scaling is None):
+                    self._take_back()
+            finally:
+                if not scale:
+                    self._keep_released()
 
     def end_scaling(self) -> None:
-        self.keep({**self._options, "scale": None})
+        self.keep({**self._options, "scale": None, "stamp": self._options["stamp"] + 1e-3})
+
+    def _keep_released(self) -> None:
+        """Nothing is given back any more: nodes on their way out get work again."""
+        for node_id in [*self._released]:
+            self._released.discard(node_id)
+            try:
+                ray.get(self._keep_after_all(node_id), timeout=LEASE)
+            except ray.exceptions.GetTimeoutError:
+                pass  # an agent that begins in place of one that ended
+            except Exception as error:  # its agent says that it is drained, and is told again
+                self._errors["release"] = "node %s, which was to be released: %s: %s" % (node_id, type(error).__name__, error)
+
+    def options(self) -> Dict[str, Any]:
+        """Those of start(), as it was called last."""
+        return self._options
+
+    def failed(self) -> Dict[str, str]:
+        """Why agents did not start, by the node of Ray; they are tried again."""
+        return dict(self._failed)
 
     def _take_back(self) -> None:
         """What was asked of the autoscaler, which would keep that many nodes for good."""
         _ask_autoscaler([])
         self._asked = None
 
-    def tell(self, node_id: str, member: Dict[str, Any], view: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """One agent's worker, and the members as that sees them; all that there are, and the home among them. ALREADY_EXISTS:
-        another worker has that name."""
+    def tell(self, node_id: str, member: Dict[str, Any], view: List[Dict[str, Any]], options: Optional[Dict[str, Any]] = None,
+             drained: bool = False) -> Dict[str, Any]:
+        """One agent's worker, and the members as that sees them; all that there are, and the home among them. `options`: those that
+        it was told last, of which this one knows nothing where it was started again; `drained`: whether it was told to let its worker
+        finish. ALREADY_EXISTS: another worker has that name."""
+        if options is not None and options["stamp"] > self._options["stamp"]:
+            self.keep(options)
+        if drained and node_id not in self._released:
+            self._keep_after_all(node_id)
         alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
         now = time.monotonic()
         for each in [each for each in self._known if each not in alive]:
@@ -213,7 +244,8 @@ class _Members:
         if self._home is None:
             self._home = next(({key: each[key] for key in ("node", "address", "gpus")} for each in view if each["home"]), member)
         self._home = members.setdefault(self._home["node"], self._home)
-        return {"home": self._home["node"], "members": list(members.values()), "error": "; ".join(self._errors.values())}
+        return {"home": self._home["node"], "members": list(members.values()), "error": "; ".join(self._errors.values()),
+                "options": self._options}
 
     def _watch(self) -> None:
         while True:
@@ -234,12 +266,29 @@ class _Members:
 
     def _start_agents(self) -> None:
         now = time.monotonic()
-        for node in _nodes_for(self._options):
+        self._hear_of_starts()
+        nodes, there = _nodes_for(self._options), set(_agent_names())
+        alive = {node["NodeID"] for node in nodes}
+        self._failed = {node_id: why for node_id, why in self._failed.items() if node_id in alive}
+        for node in nodes:
             node_id = node["NodeID"]
-            is_new = node_id not in self._known and node_id not in self._released
-            if is_new and now - self._tried.get(node_id, -_AGAIN) >= _AGAIN:
+            # One that was there may be gone: it was started again by Ray, and failed then.
+            is_missing = _agent_name(node_id) not in there and node_id not in self._released
+            if is_missing and now - self._tried.get(node_id, -_AGAIN) >= _AGAIN:
                 self._tried[node_id] = now
-                _start_agent(node, self._options, self._self)
+                self._starts[node_id] = _start_agent(node, self._options, self._self).status.remote()
+
+    def _hear_of_starts(self) -> None:
+        """What became of the agents that were started: one that fails is gone, and only this word of it tells why."""
+        for node_id, word in [*self._starts.items()]:
+            if not ray.wait([word], timeout=0)[0]:
+                continue
+            del self._starts[node_id]
+            try:
+                ray.get(word)
+                self._failed.pop(node_id, None)
+            except ray.exceptions.RayError as error:
+                self._failed[node_id] = str(error)
 
     def _scale(self, scaling: Scaling) -> None:
         """Asks Ray's autoscaler for nodes with GPUs, and gives one that is not needed back to it."""
@@ -356,6 +405,8 @@ class _Agent:
         self._local, self._stop, self._error = threading.local(), threading.Event(), ""
         self._members_error = ""  # of what starts agents and asks the autoscaler, as it said last
         self._kinds: Dict[str, str] = {}  # of functions, by name
+        self._kept: Optional[Dict[str, Any]] = None  # options, as the members' actor told them last
+        self._drained = False  # its worker finishes what it has, because the node is to be released
         deadline = time.monotonic() + options["timeout"]
         self._place = _Place(options["state"] + "/places", node_id, options["timeout"])
         fields = self._place.fields()
@@ -374,13 +425,18 @@ class _Agent:
                 time.sleep(_RETRY)
         threading.Thread(target=self._beat, daemon=True).start()
 
+    def keep(self, options: Dict[str, Any]) -> None:
+        """What start() said last, for the members' actor, should it be started again."""
+        self._kept = options
+
     def drain(self, drained: bool) -> None:
         """The worker gets no more work, and is waited for until it has none; or it gets some again."""
         own = _request(self._endpoint, "GET", "/v1/cluster")["self"]
+        self._drained = drained
         _request(self._endpoint, "POST", "/v1/cluster/nodes/%s/%s" % (own, "drain" if drained else "undrain"))
         deadline, idle = time.monotonic() + _DRAIN, 0
         # What others say of it is a second old, and they send it something for as long.
-        while drained and idle * _RETRY < 3 * _PERIOD and time.monotonic() < deadline:
+        while self._drained and idle * _RETRY < 3 * _PERIOD and time.monotonic() < deadline:
             status = _request(self._endpoint, "GET", "/v1/cluster")
             load = next(each["load"] for each in status["members"] if each["self"])
             idle = 0 if load else idle + 1
@@ -444,8 +500,9 @@ class _Agent:
 
     def _tell(self, timeout: float = LEASE) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
-        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["members"]), timeout=timeout)
-        self._members_error = told["error"]
+        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["members"], self._kept, self._drained),
+                       timeout=timeout)
+        self._members_error, self._kept = told["error"], told["options"]
         _request(self._endpoint, "PUT", "/v1/cluster/members",
                  json.dumps({"source": "ray", "home": told["home"], "lease_seconds": LEASE, "members": told["members"]}))
 
@@ -565,6 +622,11 @@ class _Agent:
         return results[0] if len(results) == 1 else results
 
 
+def _no_word_of(node_id: str, why: str) -> Dict[str, Any]:
+    """Of an agent that says nothing itself."""
+    return {"node_id": node_id, "endpoint": None, "error": why, "members_error": "", "gpus": [], "pid": None, "cluster": None}
+
+
 class Cluster:
     """The agents of start(), and of nodes that came since: handles by node id."""
 
@@ -581,8 +643,8 @@ class Cluster:
                 self.agents.pop(node_id, None)  # it did not start, or not yet
 
     def status(self) -> Any:
-        """What each agent says, of the nodes that Ray has now; of one that cannot be reached, why. Its "members_error" is why the last
-        look for new nodes, or what was asked of Ray's autoscaler, failed."""
+        """What each agent says, of the nodes that Ray has now; of one that cannot be reached or did not start, why. Its "members_error"
+        is why the last look for new nodes, or what was asked of Ray's autoscaler, failed."""
         self._look()
         asked = {node_id: agent.status.remote() for node_id, agent in self.agents.items()}
         said = []
@@ -590,15 +652,23 @@ class Cluster:
             try:
                 said.append(ray.get(call, timeout=_TO_SAY_WHY))
             except ray.exceptions.RayError as error:
-                said.append({"node_id": node_id, "endpoint": None, "error": str(error), "members_error": "", "gpus": [],
-                             "pid": None, "cluster": None})
-        return said
+                said.append(_no_word_of(node_id, str(error)))
+        return said + [_no_word_of(node_id, why) for node_id, why in self._failed().items() if node_id not in asked]
+
+    def _failed(self) -> Dict[str, str]:
+        """Why agents did not start; nothing where the actor that knows is itself not there."""
+        try:
+            failed: Dict[str, str] = ray.get(self._members.failed.remote(), timeout=_TO_SAY_WHY)
+            return failed
+        except ray.exceptions.RayError:
+            return {}
 
     def wait_until_up(self, timeout: float = 30.0, nodes: int = 1) -> "Cluster":
         """Until every worker has heard from every other, and there are at least so many."""
         deadline = time.monotonic() + timeout
         while True:
-            states = [[member["state"] for member in (each["cluster"] or {"members": []})["members"]] for each in self.status()]
+            said = [each for each in self.status() if each["node_id"] in self.agents]
+            states = [[member["state"] for member in (each["cluster"] or {"members": []})["members"]] for each in said]
             if len(states) >= nodes and all(len(each) >= len(states) and set(each) == {"up"} for each in states):
                 return self
             if time.monotonic() > deadline:
@@ -662,7 +732,8 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
         Scaling(*scale)  # what is wrong with it is said here
     options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log", "state": state,
                "serve": serve if serve is not None else _usual_command(key, state, listen, tls, bool(scale)), "address": dict(address or {}),
-               "gpus_only": gpus_only, "scale": scale, "down_after": down_after, "reserve_gpus": reserve_gpus, "timeout": timeout}
+               "gpus_only": gpus_only, "scale": scale, "down_after": down_after, "reserve_gpus": reserve_gpus, "timeout": timeout,
+               "stamp": time.time()}
     members = ray.remote(_Members).options(name=_MEMBERS, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
                                            max_restarts=-1).remote(options)
     members.keep.remote(options)
@@ -670,7 +741,7 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
     for node_id, agent in agents.items():
         try:
             # An agent whose worker does not start in time says why, for which it has to be heard.
-            _repeated(agent.status.remote, timeout + _TO_SAY_WHY)
+            _repeated(lambda agent=agent: agent.keep.remote(options), timeout + _TO_SAY_WHY)  # type: ignore[misc]
         except ray.exceptions.GetTimeoutError:
             raise RuntimeError("the agent of node %s did not start in %g s: other tasks of Ray have its GPUs, or its worker does "
                                "not start" % (node_id, timeout)) from None
@@ -707,10 +778,14 @@ class Function:
 _agents: Dict[Tuple[str, str], Tuple[Any, float]] = {}  # of nodes, and since when they are known
 
 
+def _agent_names() -> List[str]:
+    return sorted(each["name"] for each in ray.util.list_named_actors(all_namespaces=True)
+                  if each["namespace"] == NAMESPACE and each["name"].startswith(_agent_name("")))
+
+
 def _other_agent(node_id: str) -> Any:
     """Of the agents of other nodes always the same, as long as they stay. ValueError: there is none."""
-    names = sorted(each["name"] for each in ray.util.list_named_actors(all_namespaces=True)
-                   if each["namespace"] == NAMESPACE and each["name"].startswith(_agent_name("")))
+    names = _agent_names()
     if not names:
         raise ValueError(node_id)
     return ray.get_actor(names[zlib.crc32(node_id.encode()) % len(names)], namespace=NAMESPACE)

@@ -70,6 +70,10 @@ class StandIn(types.ModuleType):
             raise ActorError
         return call
 
+    def wait(self, calls, timeout=None):
+        done = [each for each in calls if not each.actor.begins]
+        return done, [each for each in calls if each.actor.begins]
+
     def is_initialized(self):
         return True
 
@@ -85,7 +89,7 @@ class StandIn(types.ModuleType):
 
 class Actor:
     def __init__(self):
-        self.dead, self.calls = False, []
+        self.dead, self.begins, self.calls = False, False, []
 
     def __getattr__(self, name):
         def remote(*arguments):
@@ -257,6 +261,7 @@ class Members(unittest.TestCase):
         self.addCleanup(clock.stop)
         self.members = lambent.ray._Members.__new__(lambent.ray._Members)
         self.members._known, self.members._left, self.members._home, self.members._errors = {}, {}, None, {}
+        self.members._options, self.members._released = {"stamp": 1.0}, set()
 
     def member(self, name, port=1):
         return {"node": name, "address": "http://%s:%d" % (name, port), "gpus": []}
@@ -313,7 +318,7 @@ class Autoscaling(unittest.TestCase):
             start=lambda: self.begun.append((target.__name__, args))))
         patch.start()
         self.addCleanup(patch.stop)
-        self.options = {"reserve_gpus": True, "gpus_only": True, "scale": None, "down_after": 60, "timeout": 1}
+        self.options = {"reserve_gpus": True, "gpus_only": True, "scale": None, "down_after": 60, "timeout": 1, "stamp": 1.0}
         self.members = lambent.ray._Members(self.options)
         self.begun.clear()
         self.members._known = {each: {"node": "w" + each} for each in ("n1", "n2", "n3")}
@@ -396,6 +401,54 @@ class Autoscaling(unittest.TestCase):
         self.members._released.add("n9")  # whose node is gone too
         self.members._release("n9")
         self.assertEqual(self.members._released, set())
+
+
+    def test_where_scaling_ends_nodes_on_their_way_out_get_work_again(self):
+        self.members.keep({**self.options, "scale": (1, 9)})
+        agent = stand_in.actors["lambent-agent-n2"] = Actor()
+        self.members._released.add("n2")
+        self.members.end_scaling()
+        self.assertEqual((agent.calls, self.members._released), ([("drain", False)], set()))
+        # What drains it ends with that, and the agent stays.
+        self.members._release("n2")
+        self.assertFalse(agent.dead)
+
+    def test_one_that_was_started_again_keeps_the_last_options_and_undrains_what_it_released(self):
+        agent = stand_in.actors["lambent-agent-n2"] = Actor()
+        member = {"node": "wn2", "address": "http://2:1", "gpus": []}
+        last = {**self.options, "scale": (1, 9), "serve": ["last"], "stamp": 5.0}
+        told = self.members.tell("n2", member, [], last, True)
+        self.assertEqual((told["options"], self.members._options), (last, last))
+        self.assertEqual(self.members._scaling.most, 9)
+        self.assertEqual(agent.calls, [("drain", False)])
+        # An agent that was told of older ones brings none back, and one that it releases is left alone.
+        self.members._released.add("n2")
+        self.assertEqual(self.members.tell("n2", member, [], self.options, True)["options"], last)
+        self.assertEqual(agent.calls, [("drain", False)])
+
+    def test_an_agent_that_does_not_start_is_told_of_and_tried_again(self):
+        now = 1000.0
+        with mock.patch.object(lambent.ray.time, "monotonic", lambda: now):
+            self.members._look()
+            first = stand_in.actors["lambent-agent-n1"]
+            first.begins = True
+            self.members._look()
+            self.assertEqual(self.members.failed(), {})  # it may yet start
+            first.begins = False
+            stand_in.kill(first)  # its start fails: Ray has no actor of that name any more
+            self.members._look()
+            self.assertEqual(list(self.members.failed()), ["n1"])
+            self.assertNotIn("lambent-agent-n1", stand_in.actors)
+            now += lambent.ray._AGAIN
+            self.members._look()
+            self.assertIn("lambent-agent-n1", stand_in.actors)
+            self.members._look()
+            self.assertEqual(self.members.failed(), {})
+            # Nor is one told of whose node is gone.
+            self.members._failed["n1"] = "it did not start"
+            del stand_in.alive[0]
+            self.members._look()
+            self.assertEqual(self.members.failed(), {})
 
 
 class Places(unittest.TestCase):

@@ -10,7 +10,10 @@
 #include "bin/node_volumes.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
+#include "core/domain/version.h"
+#include "core/domain/version_advice.h"
 #include "node/worker/code_store.h"
+#include "node/worker/workflow_steps.h"
 
 namespace lambent {
 namespace {
@@ -60,6 +63,19 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
   return sizes;
 }
 
+// Of what this node cannot read of the others', which has to be upgraded.
+std::string advice_of(const std::vector<MemberStatus>& members) {
+  std::string own;
+  const MemberStatus* newest = nullptr;
+  for (const MemberStatus& each : members) {
+    if (each.is_self) own = each.version;
+    const bool is_newer = newest == nullptr || compare_versions(newest->version, each.version) < 0;
+    if (!each.is_self && is_newer) newest = &each;
+  }
+  if (newest == nullptr || compare_versions(own, newest->version) >= 0) return "";
+  return version_advice(own, newest->member.node, newest->version);
+}
+
 // What functions find on the other nodes, also on those that are lost.
 worker::OtherNodes gpus_of_others(cluster::ClusterNode& node) {
   // The first node takes changes while it answers. This one then only has copies.
@@ -78,6 +94,32 @@ cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
                                 spec.kind != FunctionKind::kPipeline &&
                                 spec.kind != FunctionKind::kWorkflow;
   return {.memory = spec.gpu.memory, .gpus = needs_whole_gpus ? spec.gpu.count : 0};
+}
+
+// Whether a node with these GPUs has what an invocation takes of them.
+bool holds(const std::vector<Bytes>& gpus, const FunctionSpec& spec) {
+  const cluster::GpuRequest needs = gpu_request_of(spec);
+  const auto large = std::ranges::count_if(gpus, [&](Bytes gpu) { return needs.memory <= gpu; });
+  return large >= static_cast<int64_t>(needs.gpus);
+}
+
+// What runs of a workflow call, for the choice of their node.
+std::vector<routing::Step> steps_of(const worker::Worker& worker,
+                                    const tenants::AccessControl& access,
+                                    const FunctionSpec& workflow) {
+  std::vector<routing::Step> steps;
+  const std::string tenant = access.tenant_name(workflow.name.tenant);
+  const worker::WorkerStatus::Dependencies& parts = worker.status().uses();
+  const auto all = worker::steps_of(
+      workflow, [&parts](FunctionId id) { return parts.workflows.graph(id); },
+      [&parts](const FunctionName& name) { return parts.functions.find(function_of(name)); });
+  for (const FunctionSpec* each : all) {
+    const cluster::GpuRequest needs = gpu_request_of(*each);
+    steps.push_back({.function = routing::hash_of(tenant + "/" + each->name.name),
+                     .memory = needs.memory,
+                     .gpus = needs.gpus});
+  }
+  return steps;
 }
 
 // Invocations that this node has, and what is warm here.
@@ -161,11 +203,16 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
                                  made->volumes_, loop.now());
               },
-          .find = [&worker](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
+          .find = [&worker,
+                   &access](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
                                                       : worker.find_function(name);
             if (!spec.ok()) return std::nullopt;
-            return cluster::NodeFacts::Known{spec->name, gpu_request_of(*spec)};
+            cluster::NodeFacts::Known known{spec->name, gpu_request_of(*spec)};
+            if (spec->kind == FunctionKind::kWorkflow) {
+              known.steps = steps_of(worker, access, *spec);
+            }
+            return known;
           },
           .heard = [&access](
                        const cluster::NodeReport& told) { access.revoked_elsewhere(told.revoked); },
@@ -174,8 +221,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                 if (made->volumes_ != nullptr) made->volumes_->copies().look();
               }});
   cluster::ClusterNode& node = *made->node_;
-  // Other nodes have copies of the home's functions.
-  worker.schedules().only_if([&node] { return node.home() == node.self(); });
+  made->route_calls(uses);
   worker.deployments().gpus().regard_others([&node] { return gpus_of_others(node); });
   made->copy_catalog(config, uses);
   made->copy_volumes(uses);
@@ -192,6 +238,35 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
     return taken.error().with_context("--cluster-node");
   }
   return made;
+}
+
+// Calls that this node makes itself: those of schedules, and steps of workflows that it cannot run.
+void NodeCluster::route_calls(const Dependencies& uses) {
+  cluster::ClusterNode& node = *node_;
+  worker::Worker& worker = uses.worker;
+  calls_ = std::make_unique<frontend::RoutedCalls>(frontend::RoutedCalls::Uses{
+      .loop = uses.loop, .nodes = node, .here = worker, .access = uses.access});
+  frontend::RoutedCalls& calls = *calls_;
+  // Other nodes have copies of the home's functions.
+  worker.schedules().only_if([&node] { return node.begins_schedules(); }, uses.shared != nullptr);
+  node.watch([&worker] { worker.schedules().look_again(); });
+  worker.schedules().submit_by(
+      [&calls](InvocationRequest request, auto done) {
+        calls.submit(std::move(request), std::move(done));
+      },
+      [&calls](TenantId tenant, InvocationId id, auto done) {
+        calls.async_result(tenant, id, std::move(done));
+      });
+  worker.call_elsewhere(
+      {.takes =
+           [&worker](const FunctionSpec& spec) {
+             return !holds(worker.deployments().gpus().own(), spec);
+           },
+       .submit = [&calls](InvocationRequest request,
+                          auto done) { calls.submit(std::move(request), std::move(done)); },
+       .forget = [&calls](InvocationId call) { calls.forget(call); },
+       .remove_object = [&calls](TenantId tenant,
+                                 ObjectId object) { calls.remove_object(tenant, object); }});
 }
 
 // Where this node's functions and tenants come from: the home, or what all share.
@@ -214,6 +289,7 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
                 }
                 node.ask(node.home(), {std::move(target)}, seconds(30), std::move(done));
               },
+          .version_advice = [&node] { return advice_of(node.members()); },
           .removes_tenants = uses.shared != nullptr},
       config.state_folder + "/copied_functions.json");
   frontend::CatalogReplica& replica = *replica_;

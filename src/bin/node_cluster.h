@@ -17,6 +17,7 @@
 #include "edge/frontend/catalog_replica.h"
 #include "edge/frontend/peer_objects.h"
 #include "edge/frontend/peer_volumes.h"
+#include "edge/frontend/routed_calls.h"
 #include "node/cluster/cluster_node.h"
 #include "node/cluster/fetched_functions.h"
 #include "node/cluster/node_report.h"
@@ -66,6 +67,7 @@ class NodeCluster {
   // From now on volumes are those that the home keeps.
   void copy_volumes(const Dependencies& uses);
   void copy_catalog(const WorkerConfig& config, const Dependencies& uses);
+  void route_calls(const Dependencies& uses);
 
   NodeCluster() : fetched_(cluster::kMostFetched, kFilesStay) {}
 
@@ -73,6 +75,7 @@ class NodeCluster {
   const NodeSharedCatalog* shared_ = nullptr;
   cluster::FetchedFunctions fetched_;
   std::unique_ptr<cluster::ClusterNode> node_;
+  std::unique_ptr<frontend::RoutedCalls> calls_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
   std::unique_ptr<NodeQuotas> quotas_;
   std::unique_ptr<frontend::PeerVolumes> peer_volumes_;

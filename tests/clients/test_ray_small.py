@@ -27,6 +27,12 @@ class NodesThatGoAndCome(RayTest):
     def home(self):
         return {status["cluster"]["home"] for status in self.cluster.status()}
 
+    def members_options(self, members):
+        try:
+            return self.ray.get(members.options.remote(), timeout=10)
+        except self.ray.exceptions.RayError:  # it is being started again
+            return {"serve": None}
+
     def test_a_functions_result_goes_on_to_a_task_and_the_homes_node_of_ray_may_end(self):
         addresses = self.own_addresses()
         (home,) = self.home()
@@ -66,6 +72,20 @@ class NodesThatGoAndCome(RayTest):
         self.assertEqual(self.home(), {home})
         (late,) = set(self.own_addresses()) - set(addresses)
         self.assertEqual(invoke(self.own_addresses()[late], "total", {"numbers": [2, 3]}), {"sum": 5})
+        # What start() said last holds also where the actor that starts agents is itself started again; and an agent whose worker does
+        # not start says why. The others go on.
+        self.start(serve=["/bin/false"], timeout=3)
+        members = self.ray.get_actor("lambent-members", namespace=self.lambent.NAMESPACE)
+        self.ray.kill(members, no_restart=False)
+        self.wait_for(lambda: self.members_options(members)["serve"] == ["/bin/false"])
+        failing = self.of_ray.add_node(**SIZES).node_id
+        def rows():
+            return [each for each in self.cluster.status() if each["node_id"] == failing]
+        self.wait_for(lambda: any("the worker did not start" in each["error"] for each in rows()))
+        # Not only while its agent ends.
+        self.wait_for(lambda: [each["cluster"] for each in rows()] == [None] and failing not in self.cluster.agents)
+        self.assertIn("the worker did not start", rows()[0]["error"])
+        self.cluster.wait_until_up(60, nodes=3)
 
 
 if __name__ == "__main__":

@@ -338,7 +338,12 @@ void CatalogReplica::deploy(const Step& step, const json& copy) {
   const auto tenant = uses_.access.find_tenant(step.name.first);
   if (!tenant.ok()) return step_done(step, tenant.error());
   auto spec = read_copy(copy, tenant->id);
-  if (!spec.ok()) return step_done(step, spec.error());
+  if (!spec.ok()) {
+    Error error = spec.error();
+    const std::string advice = uses_.version_advice ? uses_.version_advice() : "";
+    if (!advice.empty()) error.message += "; " + advice;
+    return step_done(step, std::move(error));
+  }
   if (spec->name.name != split_qualifier(step.name.second).name) {
     return step_done(step, Error{ErrorCode::kDataLoss, "the home sent another function"});
   }

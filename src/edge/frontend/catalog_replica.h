@@ -37,6 +37,9 @@ class CatalogReplica {
     std::function<bool()> is_replica;  // whether another node is the home
     std::function<bool()> has_home;    // whether it is known which node that is
     std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask_home;
+    // What to say beside what cannot be read of the home's, such as which program is too old; may
+    // be empty.
+    std::function<std::string()> version_advice = {};
     // Whether tenants that go there go here, with what this node keeps of theirs.
     bool removes_tenants = false;
   };

@@ -33,6 +33,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
   if (result.outcome == Outcome::kFunctionError) {
     headers.add("X-Amz-Function-Error", "Unhandled");
     headers.add("x-lambent-error-type", header_text(result.error_type));
+    if (result.error) headers.add("x-lambent-code", std::string(name_of(result.error->code)));
   }
   headers.add("x-lambent-start", std::string(name_of(result.start)));
   if (result.device) headers.add("x-lambent-device", place_name(*result.device));

@@ -5,6 +5,8 @@
 
 #include "core/domain/kernel_graph_service.h"
 #include "core/domain/limits.h"
+#include "core/domain/version_advice.h"
+#include "core/http/forward_words.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/message.h"
 
@@ -36,19 +38,27 @@ bool has_body(const http::Request& request) {
 }
 
 Error node_lost(const std::string& node, const std::string& why) {
-  return {ErrorCode::kUnavailable,
-          "NodeLost: node '" + node + "' was lost while it had the request (" + why +
-              "); it may have run there. Send it again if running twice does no harm: others go "
-              "to other nodes"};
+  return {ErrorCode::kUnavailable, "NodeLost: node '" + node +
+                                       "' was lost while it had the request (" + why + "); " +
+                                       std::string(http::kMayHaveRun) +
+                                       ". Send it again if running twice does no harm: others go "
+                                       "to other nodes"};
 }
 
 bool changes_catalog(http::Destination destination) {
   return destination == http::Destination::kHome;
 }
 
-Result<NodeReport> report_in(const Result<http::Response>& answer) {
+Result<NodeReport> report_in(const std::string& node, const std::string& own_version,
+                             const Result<http::Response>& answer) {
   if (!answer.ok()) return answer.error();
-  if (answer->status == 200) return parse_report(answer->body);
+  if (answer->status == 200) {
+    auto report = parse_report(answer->body);
+    const std::string advice =
+        lambent::version_advice(own_version, node, version_in_report(answer->body));
+    if (report.ok() || advice.empty()) return report;
+    return Error{report.error().code, report.error().message + "; " + advice};
+  }
   if (answer->status == 401 || answer->status == 403) {
     return Error{ErrorCode::kPermissionDenied, "it does not know this node's --cluster-key"};
   }
@@ -121,6 +131,7 @@ ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
       policy_(std::move(policy)),
       facts_(std::move(facts)),
       table_(credentials_.node()),
+      name_(credentials_.node()),
       links_(uses_.loop, uses_.offload) {
   ticker_ = uses_.loop.call_after(Duration::zero(), [this] { tick(); });
 }
@@ -155,7 +166,7 @@ void ClusterNode::tick() {
     asked_.push_back(node);
     ask(node, {"/v1/cluster/report"}, kReportTimeout, [this, node](Result<http::Response> answer) {
       std::erase(asked_, node);
-      auto report = report_in(answer);
+      auto report = report_in(node, table_.find(self())->report.version, answer);
       if (report.ok()) {
         if (facts_.heard && report->node == node) facts_.heard(*report);
         table_.reported(node, *std::move(report));
@@ -167,6 +178,21 @@ void ClusterNode::tick() {
           links_.drop(entry->endpoint);
         }
       }
+      tell_watchers();
+    });
+  }
+  const MemberTable::Entry& own = *table_.find(self());
+  const bool is_listed = !own.member.address.empty() && table_.size() > 1;
+  if (is_listed && name_.is_due()) {
+    // Of a node that cannot reach itself so, nothing is known.
+    ask(self(), {"/v1/cluster/report"}, kReportTimeout, [this](Result<http::Response> answer) {
+      const auto report = report_in(self(), "", answer);
+      if (!report.ok() || !name_.heard(*report, table_.find(self())->member.address)) return;
+      const std::string& problem = name_.problem();
+      if (!problem.empty()) uses_.log.error("node_name_taken", {{"error", problem}});
+      table_.set_own_problem(problem);
+      own_report_at_ = Instant::min();
+      refresh_own_report();
       tell_watchers();
     });
   }
@@ -186,7 +212,8 @@ NodeReport ClusterNode::own_report() const {
   report.node = self();
   report.shares_objects = true;
   report.shares_versions = true;
-  report.takes_work = report.takes_work && !drained_;
+  report.life = name_.life();
+  report.takes_work = report.takes_work && !drained_ && name_.problem().empty();
   return report;
 }
 
@@ -253,6 +280,10 @@ void ClusterNode::ask(const std::string& node, Question question, Duration timeo
   });
 }
 
+bool ClusterNode::begins_schedules() const {
+  return table_.beginner(shares_catalog_) == self() && name_.problem().empty();
+}
+
 bool ClusterNode::is_lost(const std::string& node) {
   const MemberTable::Entry* entry = table_.find(node);
   return entry == nullptr || entry->state == MemberState::kLost;
@@ -314,6 +345,15 @@ void ClusterNode::route(http::ForwardCall call) {
 }
 
 void ClusterNode::choose(const ForwardPtr& forward) {
+  const auto destination = forward->call.destination;
+  const bool changes =
+      changes_catalog(destination) ||
+      (destination == http::Destination::kHomeOnly && forward->call.request.method != "GET");
+  // Two that took changes by one name would be two catalogs.
+  if (changes && !name_.problem().empty()) {
+    return refuse(
+        forward, {ErrorCode::kFailedPrecondition, "this node changes nothing: " + name_.problem()});
+  }
   const std::string home = table_.home();
   switch (forward->call.destination) {
     case http::Destination::kHome:
@@ -360,7 +400,10 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
       .gpus = needs.gpus,
       .entry = table_.own_index(),
       .draw = uses_.random.next()};
-  const auto route = policy_->choose(request, table_.ring(), table_);
+  const bool is_run = known && !known->steps.empty();
+  const auto route =
+      is_run ? routing::place_run(*policy_, request, known->steps, table_.ring(), table_)
+             : policy_->choose(request, table_.ring(), table_);
   if (!route && needs.gpus > 0) {
     if (const auto refusal = refusal_of(table_, name.name, needs)) return refuse(forward, *refusal);
   }

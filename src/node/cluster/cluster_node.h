@@ -16,7 +16,9 @@
 #include "core/http/forward_service.h"
 #include "core/loop/event_loop.h"
 #include "decide/routing/policy.h"
+#include "decide/routing/run_placement.h"
 #include "node/cluster/member_table.h"
+#include "node/cluster/name_watch.h"
 #include "node/cluster/node_credentials.h"
 #include "node/cluster/node_links.h"
 #include "node/cluster/whole_exchange.h"
@@ -34,8 +36,9 @@ struct NodeFacts {
   std::function<NodeReport()> report;
   // A function or version that is known here, by its qualified name.
   struct Known {
-    FunctionName record;  // of an alias, its first version's
-    GpuRequest needs;     // of one invocation
+    FunctionName record;                    // of an alias, its first version's
+    GpuRequest needs;                       // of one invocation
+    std::vector<routing::Step> steps = {};  // of a workflow's run
   };
   std::function<std::optional<Known>(const FunctionName&)> find;
   // Told of each report of another node; may be empty.
@@ -98,6 +101,9 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void share_catalog() { shares_catalog_ = true; }
   // Whether this node copies a catalog: another node's, or the one that all share.
   bool is_replica() const { return shares_catalog_ || (!home().empty() && home() != self()); }
+  // Whether this node begins what schedules are due for: the home does. Where all share a catalog
+  // another one does while the home is lost; two that do for a moment begin each instant once.
+  bool begins_schedules() const;
   // Whether a node does not answer, or is no member.
   bool is_lost(const std::string& node);
   // The nodes that are not this one, and how they are reached from any thread.
@@ -160,6 +166,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   MemberTable table_;
   std::vector<std::function<void()>> watchers_;
   uint64_t told_version_ = 0;
+  NameWatch name_;
   Instant own_report_at_ = Instant::min();
   std::vector<std::string> asked_;  // for a report, and have not answered
   ClusterCounts counts_;

@@ -147,7 +147,23 @@ void MemberTable::set_own_report(NodeReport report) {
   own.report = std::move(report);
 }
 
+void MemberTable::set_own_problem(std::string problem) {
+  Entry& own = entries_.at(self_);
+  if (own.problem != problem) ++version_;
+  own.problem = std::move(problem);
+}
+
 std::string MemberTable::home() const { return entries_.size() > 1 ? home_ : std::string(); }
+
+std::string MemberTable::beginner(bool moves) const {
+  const auto at = entries_.find(home_);
+  const bool is_lost = at != entries_.end() && at->second.state == MemberState::kLost;
+  if (!moves || !is_lost) return home_;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.state == MemberState::kUp || entry.state == MemberState::kDraining) return name;
+  }
+  return home_;
+}
 
 uint64_t MemberTable::outstanding() const {
   uint64_t all = 0;

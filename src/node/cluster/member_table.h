@@ -48,9 +48,14 @@ class MemberTable final : public routing::NodeView {
   // Forgets members whose lease ran out and that do not answer.
   void expire(Instant now);
   void set_own_report(NodeReport report);
+  // What is wrong with this node, for people; empty: nothing.
+  void set_own_problem(std::string problem);
 
   const std::string& self() const { return self_; }
   std::string home() const;
+  // Which node begins what is due: the home, also one without others. `moves`: while it is lost, the
+  // first of the others that answers, by name. Empty: this node was told of no members yet.
+  std::string beginner(bool moves) const;
   uint64_t version() const { return version_; }
   std::vector<MemberStatus> members() const;
   // All but this node.

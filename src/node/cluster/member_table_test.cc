@@ -45,6 +45,32 @@ TEST(MemberTableTest, TheFirstIsTheHomeUnlessAnotherIsNamed) {
   EXPECT_EQ(table.home(), "c");
 }
 
+TEST(MemberTableTest, TheFirstBeginsWhatIsDueAndWhereThatMayMoveAnotherWhileItIsLost) {
+  MemberTable table("b");
+  EXPECT_EQ(table.beginner(true), "");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  EXPECT_EQ(table.beginner(true), "a");  // which has not answered yet
+  table.reported("c", report("c"));
+  table.unreachable("a");
+  EXPECT_EQ(table.beginner(false), "a");
+  EXPECT_EQ(table.beginner(true), "b");
+  table.reported("a", report("a"));
+  EXPECT_EQ(table.beginner(true), "a");
+  // Also where there is no other.
+  MemberTable alone("a");
+  ASSERT_TRUE(alone.tell({.source = "ray", .members = {member("a", 1)}}, at(0)).ok());
+  EXPECT_EQ(alone.beginner(false), "a");
+}
+
+TEST(MemberTableTest, WhatIsWrongWithTheNodeItselfIsShownAndIsAChange) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  const uint64_t version = table.version();
+  table.set_own_problem("another one has its name");
+  EXPECT_NE(table.version(), version);
+  EXPECT_EQ(table.members().at(0).problem, "another one has its name");
+}
+
 TEST(MemberTableTest, AMemberIsUpOnceItAnswersAndLostAfterThreeSilences) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());

@@ -16,8 +16,7 @@ constexpr uint64_t kMostSlots = 1U << 20;
 constexpr uint64_t kMostUsed = uint64_t{1} << 62;
 
 Error invalid() {
-  return {ErrorCode::kInvalidArgument,
-          "what it reports of itself cannot be read: its version does not go with this node's"};
+  return {ErrorCode::kInvalidArgument, "what it reports of itself cannot be read"};
 }
 
 // What cannot be is not believed: functions would go there because of it.
@@ -206,6 +205,7 @@ std::string to_json(const NodeReport& report) {
   }
   json object{{"node", report.node},
               {"version", report.version},
+              {"life", report.life},
               {"takes_work", report.takes_work},
               {"shares_objects", report.shares_objects},
               {"shares_versions", report.shares_versions},
@@ -224,6 +224,13 @@ std::string to_json(const NodeReport& report) {
     object["for_functions"] = std::move(memory);
   }
   return json_text(object);
+}
+
+std::string version_in_report(std::string_view text) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) return "";
+  const auto version = object.find("version");
+  return version != object.end() && version->is_string() ? version->get<std::string>() : "";
 }
 
 Result<NodeReport> parse_report(std::string_view text) {
@@ -251,6 +258,9 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (!read_tenants(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();
+  if (const auto life = object.find("life"); life != object.end() && life->is_string()) {
+    report.life = life->get<std::string>();
+  }
   report.takes_work = takes_work->get<bool>();
   report.shares_objects = is_true(object, "shares_objects");
   report.shares_versions = is_true(object, "shares_versions");

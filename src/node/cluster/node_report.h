@@ -19,6 +19,9 @@ namespace lambent::cluster {
 struct NodeReport {
   std::string node;
   std::string version;  // of the program
+  // Of the process: one of the same name with another is another node. Programs before say nothing
+  // of it.
+  std::string life = {};
   bool takes_work = true;
   // It brings what an invocation needs from other nodes. Programs before that say nothing of it.
   bool shares_objects = false;
@@ -58,5 +61,7 @@ constexpr size_t kMostTenantsTold = 1024;
 std::string to_json(const NodeReport& report);
 // INVALID_ARGUMENT.
 Result<NodeReport> parse_report(std::string_view json);
+// Also of a report that cannot be read; empty: it has none.
+std::string version_in_report(std::string_view json);
 
 }  // namespace lambent::cluster

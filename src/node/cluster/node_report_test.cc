@@ -10,6 +10,7 @@ using routing::Warmth;
 TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   const NodeReport report{.node = "a",
                           .version = "0.1.0",
+                          .life = "f00d",
                           .takes_work = false,
                           .shares_objects = true,
                           .shares_versions = true,
@@ -33,6 +34,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->node, "a");
   EXPECT_EQ(read->version, "0.1.0");
+  EXPECT_EQ(read->life, "f00d");
   EXPECT_FALSE(read->takes_work);
   EXPECT_TRUE(read->shares_objects);
   EXPECT_TRUE(read->shares_versions);
@@ -109,6 +111,12 @@ TEST(NodeReportTest, AnOlderProgramSaysNothingOfObjectsAndAYoungerOneMaySayMore)
   const auto read = parse_report(text);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->shares_objects);
+}
+
+TEST(NodeReportTest, WhatCannotBeReadStillSaysOfWhichProgramItIs) {
+  EXPECT_EQ(version_in_report(R"({"version": "9.1.0", "slots": "many"})"), "9.1.0");
+  EXPECT_EQ(version_in_report(R"({"version": 9})"), "");
+  EXPECT_EQ(version_in_report("what"), "");
 }
 
 TEST(NodeReportTest, WhatIsNoReportIsRefused) {

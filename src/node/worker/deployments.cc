@@ -98,12 +98,6 @@ Result<void> Deployments::check(const FunctionSpec& spec) const {
                                      .keeps_instances = dispatcher.policy().keeps_instances(),
                                      .context_memory = rules_->functions.context_memory}));
   }
-  if (!spec.schedules.empty() && !runs_here && !others.judged) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "schedules of function " + spec.name.name +
-                     " would start calls at this node, the cluster's first, which has no GPU for "
-                     "it; make a node with one the first, or deploy it without schedules"};
-  }
   if (!spec.mounts.empty()) {
     if (!mounts_.folders) {
       return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};

@@ -115,6 +115,7 @@ ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& s
   if (before != nullptr) {
     entry.last = before->last;
     entry.refused = before->refused;
+    entry.of_others = before->of_others;
     entry.invocation = before->invocation;
     entry.begun = before->begun;
     entry.missed = before->missed;
@@ -126,6 +127,7 @@ ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& s
   }
   if (!schedule.enabled) {
     entry.refused.reset();
+    entry.of_others.reset();
     return entry;
   }
   if (before != nullptr && has_same_times(before->schedule, schedule)) {
@@ -188,6 +190,11 @@ void ScheduledInvocations::look() {
 std::optional<seconds> ScheduledInvocations::due(Entry& entry, seconds now) {
   const bool begins = !begins_ || begins_();
   std::optional<seconds> again = std::exchange(entry.refused, std::nullopt);
+  if (begins && entry.of_others) {
+    // The node that was to begin it is gone, and may have begun it: then this is the same.
+    const seconds passed = *std::exchange(entry.of_others, std::nullopt);
+    if (!again && entry.last != passed && now - passed <= kFiringGrace) again = passed;
+  }
   if (!entry.next || *entry.next > now) {
     const bool set_back = entry.next && entry.last && now < *entry.last - kClockSetBack;
     if (set_back)
@@ -198,6 +205,7 @@ std::optional<seconds> ScheduledInvocations::due(Entry& entry, seconds now) {
       decide_firing(entry.timetable, *entry.next, now, entry.schedule.catch_up);
   if (decision.missed && begins) miss(entry, *entry.next);
   entry.next = decision.next;
+  if (!begins && keys_hold_) entry.of_others = decision.fires;
   return decision.fires && begins ? decision.fires : again;
 }
 

@@ -46,7 +46,19 @@ class ScheduledInvocations {
   ScheduledInvocations& operator=(const ScheduledInvocations&) = delete;
 
   // Nothing is begun while it is false: another node of a cluster does. Empty: always true.
-  void only_if(std::function<bool()> begins) { begins_ = std::move(begins); }
+  // `keys_hold`: an idempotency key names one invocation for all nodes. Then what came due while
+  // another node was to begin it is begun here too, once this one is to, within the grace time.
+  void only_if(std::function<bool()> begins, bool keys_hold = false) {
+    begins_ = std::move(begins);
+    keys_hold_ = keys_hold;
+  }
+  // Which node begins them may have changed.
+  void look_again() { look_within(Duration(0)); }
+  // Invocations are submitted and found so from now on, wherever they run.
+  void submit_by(decltype(Dependencies::submit) submit, decltype(Dependencies::result_of) find) {
+    uses_.submit = std::move(submit);
+    uses_.result_of = std::move(find);
+  }
   // Goes by this time since the Unix epoch, which all nodes of a cluster have; nothing: it is not
   // known yet, and nothing is begun. Empty: this machine's clock.
   void go_by(std::function<std::optional<Duration>()> time) { time_ = std::move(time); }
@@ -80,6 +92,7 @@ class ScheduledInvocations {
     std::optional<seconds> next = {};
     std::optional<seconds> last = {};
     std::optional<seconds> refused = {};          // to be submitted again
+    std::optional<seconds> of_others = {};        // the last that another node was to begin
     std::optional<InvocationId> invocation = {};  // of the last
     uint64_t begun = 0;                           // by this worker
     uint64_t missed = 0;                          // instants, or runs of them, that were not begun
@@ -104,8 +117,9 @@ class ScheduledInvocations {
   void begin(const Key& key, seconds due);
   void submitted(const Key& key, seconds due, const Result<InvocationResult>& result);
 
-  const Dependencies uses_;
+  Dependencies uses_;
   std::function<bool()> begins_;
+  bool keys_hold_ = false;
   std::function<std::optional<Duration>()> time_;
   bool time_was_known_ = false;
   std::function<Result<void>(TenantId)> admits_;

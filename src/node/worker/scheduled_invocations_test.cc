@@ -289,6 +289,54 @@ TEST_F(ScheduledInvocationsTest, ANodeThatIsNotTheHomeBeginsNothing) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
+TEST_F(ScheduledInvocationsTest, WhereKeysHoldForAllWhatCameDueForALostNodeIsBegunOnceMore) {
+  bool is_ours = false;
+  scheduled->only_if([&] { return is_ours; }, true);
+  deploy({.name = "s", .cron = "*/5 * * * *"});
+  pass(minutes(5));  // one came due, for another node
+  EXPECT_TRUE(queue.empty());
+  is_ours = true;
+  scheduled->look_again();
+  pass(seconds(1));
+  // If the other node had begun it, this were the same invocation.
+  ASSERT_EQ(queue.size(), 1u);
+  EXPECT_EQ(submissions, 1);
+  scheduled->look_again();
+  pass(seconds(30));
+  EXPECT_EQ(submissions, 1);
+  EXPECT_EQ(row()["missed"], 0);
+  // What came due long before is the other's.
+  is_ours = false;
+  pass(minutes(5));
+  pass(seconds(70));
+  is_ours = true;
+  scheduled->look_again();
+  pass(seconds(1));
+  EXPECT_EQ(submissions, 1);
+}
+
+TEST_F(ScheduledInvocationsTest, InvocationsAreSubmittedAndFoundWhereTheClusterPutsThem) {
+  std::vector<InvocationRequest> routed;
+  scheduled->submit_by(
+      [&](InvocationRequest request, const ScheduledInvocations::Submitted& done) {
+        routed.push_back(std::move(request));
+        InvocationResult accepted;
+        accepted.id = InvocationId{7, routed.size()};
+        done(accepted);
+      },
+      [](TenantId, InvocationId, auto done) {
+        InvocationResult ended;
+        ended.outcome = Outcome::kFunctionError;
+        done(std::optional<InvocationResult>(ended));
+      });
+  deploy({.name = "s", .cron = "*/5 * * * *"});
+  pass(minutes(6));
+  ASSERT_EQ(routed.size(), 1u);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(row()["last_invocation"], to_string(InvocationId{7, 1}));
+  EXPECT_EQ(row()["last_outcome"], "function_error");
+}
+
 TEST_F(ScheduledInvocationsTest, TheTimeOfAllNodesCountsAndNotThisMachinesClock) {
   const Duration all = clock.wall_now();
   const Instant began = clock.now();

@@ -218,6 +218,7 @@ WorkflowHost::Events Worker::workflow_events() {
     return found.ok() ? functions_.find(*found) : nullptr;
   };
   events.stopping = [this] { return drain_.draining(); };
+  events.elsewhere = &elsewhere_;
   events.has_room = [this](const FunctionName& function, Bytes payload) {
     return intake_.has_room_for_call(function, payload);
   };

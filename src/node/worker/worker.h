@@ -137,10 +137,10 @@ class Worker final : public InvocationService {
 
   ActivityService& activity() { return activity_; }
   ScheduledInvocations& schedules() { return schedules_; }
+  // So runs of workflows call, from now on, what this node of a cluster cannot run.
+  void call_elsewhere(CallsElsewhere calls) { elsewhere_ = std::move(calls); }
   const WorkerStatus& status() const { return status_; }
 
-  // The devices that serve pipelines, and who has them, as JSON.
-  std::string slices_json(TenantId tenant) const { return pipelines_.status().slices_json(tenant); }
   // A pipeline function's definition, profile and instances, as JSON. NOT_FOUND,
   // FAILED_PRECONDITION: it is of another kind.
   Result<std::string> describe_pipeline(const FunctionName& name) const;
@@ -207,6 +207,7 @@ class Worker final : public InvocationService {
   HostMemoryWatch host_memory_;
   Unloads unloads_;
   Backends backends_;
+  CallsElsewhere elsewhere_;
   WorkflowHost workflows_;
   BackendStageProcesses stage_processes_;
   PipelineHost pipelines_;

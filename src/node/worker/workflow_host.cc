@@ -30,6 +30,7 @@ WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::Objec
       store_(store),
       events_(std::move(events)),
       limits_(limits),
+      elsewhere_(events_.elsewhere != nullptr ? *events_.elsewhere : kNoCallsElsewhere),
       ahead_(loop, events_.prospect_of, events_.foresee, [this](InvocationId id) {
         const LiveRun* run = find(id);
         return run != nullptr ? run->run.get() : nullptr;
@@ -183,10 +184,13 @@ void WorkflowHost::perform(CallEnded& work) {
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
   // The run ended before: what this made has no owner.
-  if (run == nullptr) return remove_made_by(call.tenant, work.call, how);
+  // Another node gave it an id of its own.
+  const bool has_other_id = call.elsewhere && work.result.ok();
+  const InvocationId maker = has_other_id ? work.result->id : work.call;
+  if (run == nullptr) return remove_made_by(call.tenant, maker, how);
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
-    keep_objects(*run, work.call, result->value);
+    keep_objects(*run, maker, result->value);
   }
   record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);

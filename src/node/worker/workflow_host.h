@@ -19,6 +19,7 @@
 #include "decide/scheduling/flow.h"
 #include "decide/workflow/run.h"
 #include "node/objects/object_store.h"
+#include "node/worker/calls_elsewhere.h"
 #include "node/worker/log_store.h"
 #include "node/worker/parked_calls.h"
 #include "node/worker/runs_ahead.h"
@@ -52,6 +53,9 @@ class WorkflowHost {
     // it comes. Both empty: nothing is started ahead of calls.
     RunsAhead::ProspectOf prospect_of = {};
     RunsAhead::Foresee foresee = {};
+    // How functions are called that this node cannot run; it may be filled in later. Null: all run
+    // here.
+    const CallsElsewhere* elsewhere = nullptr;
   };
   struct Limits {
     size_t live = workflow::limits::kLiveRuns;
@@ -120,6 +124,7 @@ class WorkflowHost {
     Instant began{};
     uint64_t parked = 0;      // waits for room: its number in parked_
     bool takes_room = false;  // submitted for an acknowledged run, and no workflow itself
+    bool elsewhere = false;   // on another node
   };
   // Things to do take turns, so that calls which end at once make no deep recursion; after some of
   // them the loop has its turn.
@@ -181,8 +186,8 @@ class WorkflowHost {
   size_t places_taken() const { return live() - called_; }
 
   // Objects.
-  // Holds what the value names; what this call made belongs to the run from now on.
-  void keep_objects(LiveRun& run, InvocationId call, const workflow::Value& value);
+  // Holds what the value names; what this invocation made belongs to the run from now on.
+  void keep_objects(LiveRun& run, InvocationId maker, const workflow::Value& value);
   void clear_objects(LiveRun& run, const workflow::Value* output);
   void remove_made_by(TenantId tenant, InvocationId call, const workflow::CallEnd& end);
 
@@ -191,6 +196,7 @@ class WorkflowHost {
   objects::ObjectStore* store_;
   const Events events_;
   const Limits limits_;
+  const CallsElsewhere& elsewhere_;
   std::unordered_map<FunctionId, std::shared_ptr<const workflow::Workflow>> graphs_;
   std::unordered_map<InvocationId, std::unique_ptr<LiveRun>> runs_;
   std::deque<InvocationId> waiting_;  // asynchronous ones, until there is a place

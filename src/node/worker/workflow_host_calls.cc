@@ -3,10 +3,23 @@
 // again when something ended, and once in a while.
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "core/domain/trace_id.h"
+#include "decide/workflow/kernel_call.h"
 #include "node/worker/workflow_live_run.h"
 
 namespace lambent::worker {
+namespace {
+
+// More than a request may name are found when they are read.
+std::vector<ObjectId> needs_of(const workflow::Value& input) {
+  std::vector<ObjectId> objects = workflow::objects_in(input);
+  if (objects.size() > lambent::limits::kNeeds) objects.clear();
+  return objects;
+}
+
+}  // namespace
+
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
@@ -47,11 +60,16 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
     return true;
   }
   request.payload = std::move(payload).value();
-  if (run.acknowledged && !has_room(request.function, Bytes(request.payload.size()))) return false;
+  made.elsewhere = spec != nullptr && elsewhere_.takes && elsewhere_.takes(*spec);
+  const Bytes size(request.payload.size());
+  if (run.acknowledged && !made.elsewhere && !has_room(request.function, size)) return false;
   unpark(run, id);
-  made.takes_room = run.acknowledged && made.kind != FunctionKind::kWorkflow;
+  made.takes_room = run.acknowledged && !made.elsewhere && made.kind != FunctionKind::kWorkflow;
   if (made.takes_room) ++taking_room_;
-  events_.submit(std::move(request), [this, id](Result<InvocationResult> result) {
+  // What lies on another node is brought to the one that needs it, before the call is queued.
+  if (made.elsewhere || !run.elsewhere.empty()) request.needs = needs_of(call.input);
+  const auto& submit = made.elsewhere ? elsewhere_.submit : events_.submit;
+  submit(std::move(request), [this, id](Result<InvocationResult> result) {
     take_turns(CallEnded{id, std::move(result)});
   });
   return true;

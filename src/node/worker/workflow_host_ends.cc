@@ -106,7 +106,10 @@ void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) 
   drop_parked(run);
   const std::set<InvocationId> under_way = std::move(run.calls);
   runs_.erase(how.id);
-  for (const InvocationId call : under_way) events_.forget(call);
+  for (const InvocationId call : under_way) {
+    const bool elsewhere = calls_.at(call).elsewhere;
+    (elsewhere ? elsewhere_.forget : events_.forget)(call);
+  }
   events_.on_end(std::move(how));
   admit_waiting();
 }
@@ -147,19 +150,24 @@ Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
   return *kept;
 }
 
-void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& value) {
+void WorkflowHost::keep_objects(LiveRun& run, InvocationId maker, const Value& value) {
   if (store_ == nullptr) return;
   for (const ObjectId object : workflow::objects_in(value)) {
-    std::set<ObjectId>& held = object.maker == call ? run.objects : run.imported;
+    const bool is_own = object.maker == maker;
+    std::set<ObjectId>& held = is_own ? run.objects : run.imported;
     if (run.objects.contains(object) || held.contains(object)) continue;
     // One that is not there is for the call to complain of that needs it.
-    if (store_->hold(run.name.tenant, object).ok()) held.insert(object);
+    if (store_->hold(run.name.tenant, object).ok()) {
+      held.insert(object);
+    } else if (is_own && elsewhere_.remove_object) {
+      run.elsewhere.insert(object);
+    }
   }
 }
 
 void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
   for (const ObjectId object : run.imported) store_->release(run.name.tenant, object);
-  if (run.objects.empty()) return;
+  if (run.objects.empty() && run.elsewhere.empty()) return;
   std::vector<ObjectId> wanted;
   if (output != nullptr) wanted = workflow::objects_in(*output);
   // What a workflow that was called hands out belongs to the one that called it.
@@ -167,8 +175,18 @@ void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
   LiveRun* caller = call != calls_.end() ? find(call->second.run) : nullptr;
   const bool abandoned = call != calls_.end() && caller == nullptr;
   const TenantId tenant = run.name.tenant;
+  const auto is_kept = [&](ObjectId object) {
+    return !abandoned && std::binary_search(wanted.begin(), wanted.end(), object);
+  };
+  for (const ObjectId object : run.elsewhere) {
+    if (!is_kept(object)) {
+      elsewhere_.remove_object(tenant, object);
+    } else if (caller != nullptr) {
+      caller->elsewhere.insert(object);
+    }
+  }
   for (const ObjectId object : run.objects) {
-    const bool kept = !abandoned && std::binary_search(wanted.begin(), wanted.end(), object);
+    const bool kept = is_kept(object);
     if (kept && caller != nullptr && caller->objects.insert(object).second) {
       continue;  // together with its reference
     }
@@ -184,7 +202,9 @@ void WorkflowHost::remove_made_by(TenantId tenant, InvocationId call, const Call
   const auto* result = std::get_if<workflow::CallResult>(&end);
   if (store_ == nullptr || result == nullptr) return;
   for (const ObjectId object : workflow::objects_in(result->value)) {
-    if (object.maker == call) (void)store_->remove(tenant, object);
+    if (object.maker != call) continue;
+    const bool is_here = store_->remove(tenant, object).ok();
+    if (!is_here && elsewhere_.remove_object) elsewhere_.remove_object(tenant, object);
   }
 }
 

@@ -117,5 +117,31 @@ TEST_F(WorkflowHostTest, AnInnerRunHandsItsObjectsToTheOneThatCalledIt) {
   EXPECT_EQ(objects_left(), 0u);
 }
 
+TEST_F(WorkflowHostTest, ObjectsThatAStepMadeElsewhereAreNeededByTheNextAndGoWithTheRun) {
+  function("large");
+  function("f");
+  function_of_others("large");
+  const InvocationId there{9, 9};
+  const std::string made = to_string(ObjectId{there, 0});
+  const auto run = [&](const std::string& name) {
+    start(name, "{}");
+    calls_elsewhere.back().done(succeeded(there, R"({"object":")" + made + "\"}"));
+    ASSERT_EQ(calls.size(), 1u);
+    // So that it is brought before the call is queued.
+    EXPECT_EQ(calls[0].request.needs, std::vector<ObjectId>{*object_id_from_string(made)});
+    EXPECT_TRUE(removed_elsewhere.empty());
+    answer(0, "1");
+  };
+  const std::string components = R"({"name": "a", "function": "large"},
+    {"name": "b", "function": "f", "input": {"of": "$a"}})";
+  workflow("keeps", components, R"({"kept": "$a"})");
+  run("keeps");
+  EXPECT_TRUE(removed_elsewhere.empty());
+  workflow("passes", components, "\"$b\"");
+  run("passes");
+  EXPECT_EQ(removed_elsewhere, std::set<ObjectId>{*object_id_from_string(made)});
+  EXPECT_EQ(ends.size(), 2u);
+}
+
 }  // namespace
 }  // namespace lambent::worker

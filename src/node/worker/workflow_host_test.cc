@@ -81,6 +81,46 @@ TEST_F(WorkflowHostTest, WhatARunWillCallIsToldOfInTime) {
   EXPECT_EQ(host->live(), 0u);
 }
 
+TEST_F(WorkflowHostTest, AStepThatThisNodeCannotHoldIsAnotherNodesAndNoOther) {
+  function("f");
+  function("large");
+  function_of_others("large");
+  workflow("chain", R"({"name": "a", "function": "f", "input": "$input"},
+    {"name": "b", "function": "large", "input": "$a"}, {"name": "c", "function": "f", "input": "$b"})");
+  full = {"large"};  // here, which is not asked
+  start("chain", "1", InvocationKind::kAsynchronous);
+  answer(0, "2");
+  ASSERT_EQ(calls_elsewhere.size(), 1u);
+  const InvocationRequest& there = calls_elsewhere[0].request;
+  EXPECT_EQ(there.function.name, "large");
+  EXPECT_EQ(there.payload, "2");
+  EXPECT_TRUE(there.acknowledged);
+  EXPECT_TRUE(calls.empty());
+  InvocationResult result = succeeded(InvocationId{9, 9}, "3");
+  result.phases.run = milliseconds(4);
+  calls_elsewhere[0].done(std::move(result));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].request.payload, "3");
+  answer(0, "4");
+  EXPECT_EQ(ends.at(0).payload, "4");
+  EXPECT_EQ(host->live(), 0u);
+}
+
+TEST_F(WorkflowHostTest, ARunThatEndsForgetsItsStepElsewhereThere) {
+  function("f");
+  function("large");
+  function_of_others("large");
+  workflow("both", R"({"name": "a", "function": "large"}, {"name": "b", "function": "f"})");
+  start("both", "{}");
+  const InvocationId there = calls_elsewhere.at(0).request.id;
+  const InvocationId here = calls.at(0).request.id;
+  clock.advance(seconds(30));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(ends.at(0).error_type, "Sandbox.Timeout");
+  EXPECT_EQ(forgotten_elsewhere, std::set<InvocationId>{there});
+  EXPECT_EQ(forgotten, std::set<InvocationId>{here});
+}
+
 TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   function("f");
   workflow("traffic", kFaces);

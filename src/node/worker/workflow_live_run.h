@@ -30,6 +30,7 @@ struct WorkflowHost::LiveRun {
   std::set<InvocationId> calls;  // under way
   std::set<ObjectId> objects;    // that it made, each held
   std::set<ObjectId> imported;   // that its values name beside those, each held
+  std::set<ObjectId> elsewhere;  // that it made on other nodes
   Bytes values;                  // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;

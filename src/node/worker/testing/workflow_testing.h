@@ -43,6 +43,7 @@ class WorkflowHostTest : public ::testing::Test {
       return found != specs.end() ? &found->second : nullptr;
     };
     events.stopping = [this] { return stopping; };
+    events.elsewhere = &elsewhere;
     events.has_room = [this](const FunctionName& name, Bytes) { return !full.contains(name.name); };
     events.on_end = [this](InvocationResult end) {
       const auto inner = inner_done.find(end.id);
@@ -111,6 +112,16 @@ class WorkflowHostTest : public ::testing::Test {
     if (of_place) result.error = Error{ErrorCode::kInternal, "it broke"};
     end(index, std::move(result));
   }
+  // From now on calls of this function are other nodes'.
+  void function_of_others(const std::string& name) {
+    elsewhere = {.takes = [name](const FunctionSpec& spec) { return spec.name.name == name; },
+                 .submit =
+                     [this](InvocationRequest request, WorkflowHost::Done done) {
+                       calls_elsewhere.push_back({std::move(request), std::move(done)});
+                     },
+                 .forget = [this](InvocationId id) { forgotten_elsewhere.insert(id); },
+                 .remove_object = [this](TenantId, ObjectId id) { removed_elsewhere.insert(id); }};
+  }
   // An object that this call makes.
   std::string make_object(size_t index, uint32_t number) {
     const ObjectId id{calls.at(index).request.id, number};
@@ -131,7 +142,10 @@ class WorkflowHostTest : public ::testing::Test {
   objects::ObjectStore objects{loop, log, [](auto, auto) { return false; }, {}};
   std::map<std::string, FunctionSpec> specs;
   std::map<InvocationId, WorkflowHost::Done> inner_done;
-  std::vector<Call> calls;
+  CallsElsewhere elsewhere;
+  std::vector<Call> calls, calls_elsewhere;
+  std::set<InvocationId> forgotten_elsewhere;
+  std::set<ObjectId> removed_elsewhere;
   std::set<InvocationId> forgotten;
   std::vector<InvocationResult> ends;
   std::string output;

@@ -1,0 +1,74 @@
+#include "bench/paper_streambox/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/paper_streambox/experiments.h"
+
+namespace lambent::paper_streambox {
+namespace {
+
+std::vector<double> every(double seconds, size_t count) {
+  std::vector<double> moments;
+  for (size_t each = 0; each < count; ++each)
+    moments.push_back(seconds * static_cast<double>(each));
+  return moments;
+}
+
+class ClusterModel : public testing::Test {
+ protected:
+  ClusterResult run(ClusterSetup setup, const std::vector<double>& moments) {
+    const auto arrivals = draw_arrivals(constants_, setup.node.tenants, moments, 3);
+    return *run_cluster(constants_, models_, workflow_, setup, arrivals, 60);
+  }
+
+  const Constants constants_;
+  const Models models_ = make_models(constants_);
+  const Workflow& workflow_ = workflows()[2];
+};
+
+TEST_F(ClusterModel, OneNodeIsTheNodeByItself) {
+  for (const System system : kSystems) {
+    const auto moments = every(0.05, 400);
+    const RunResult alone =
+        run_once(constants_, models_, workflow_, best_setup(system), moments, 60, 3);
+    const ClusterResult one = run({.node = best_setup(system), .nodes = 1}, moments);
+    EXPECT_EQ(one.requests, alone.requests) << name_of(system);
+    EXPECT_EQ(one.in_time, alone.in_time) << name_of(system);
+    EXPECT_NEAR(one.mean_s, alone.mean_s, 1e-9) << name_of(system);
+    EXPECT_NEAR(one.memory_bytes, alone.memory_bytes, 1) << name_of(system);
+    EXPECT_EQ(one.forwarded, 0) << name_of(system);
+  }
+}
+
+TEST_F(ClusterModel, EachRequestRunsOnceUnderEachPolicy) {
+  for (const std::string_view policy : routing::policy_names()) {
+    const ClusterResult four =
+        run({.node = best_setup(System::kStreamBox), .nodes = 4, .policy = std::string(policy)},
+            every(0.01, 1000));
+    EXPECT_EQ(four.requests, 1000u) << policy;
+    EXPECT_EQ(four.latencies_s.size(), 1000u) << policy;
+    EXPECT_EQ(std::accumulate(four.by_node.begin(), four.by_node.end(), uint64_t{0}), 1000u);
+  }
+}
+
+TEST_F(ClusterModel, MoreThanANodeCanDoInTimeIsDoneBySeveral) {
+  ClusterSetup setup{.node = best_setup(System::kStreamBox), .nodes = 1};
+  setup.node.drop_late = true;
+  const auto moments = every(0.0005, 4000);
+  const ClusterResult one = run(setup, moments);
+  setup.nodes = 4;
+  const ClusterResult four = run(setup, moments);
+  EXPECT_GT(four.in_time, 2 * one.in_time);
+  EXPECT_GT(*std::ranges::min_element(four.by_node), 0u);
+}
+
+TEST_F(ClusterModel, AMistakeIsNamed) {
+  EXPECT_FALSE(run_cluster(constants_, models_, workflow_, {.nodes = 0}, {}, 1).ok());
+  EXPECT_FALSE(run_cluster(constants_, models_, workflow_, {.policy = "best"}, {}, 1).ok());
+}
+
+}  // namespace
+}  // namespace lambent::paper_streambox
