@@ -459,6 +459,57 @@ class ForeignBytesTest(unittest.TestCase):
             with self.assertRaisesRegex(ModelError, "input 'x': dimension 0 is 1099511627776"):
                 models.load(path, {}, 1)
 
+    def test_external_data_that_lies_is_refused(self):
+        def net(location, offset=None, length=None):
+            weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+            for key, value in (("location", location), ("offset", offset), ("length", length)):
+                if value is not None:
+                    weight.external_data.add(key=key, value=str(value))
+            tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", tensors[:1], tensors[1:], [weight])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as outside:
+            folder = pathlib.Path(outside) / "in"
+            (folder / "folder").mkdir(parents=True)
+            (folder / "w.data").write_bytes(bytes(16))
+            (folder / "cut.data").write_bytes(bytes(15))
+            (folder.parent / "out.data").write_bytes(bytes(16))
+            (folder / "link.data").symlink_to(folder.parent / "out.data")
+            os.mkfifo(folder / "pipe")
+            path = str(folder / "model.onnx")
+            onnx.save(net("w.data", 0, 16), path)
+            models.load(path, {}, 1)
+            for place in (("none.data",), ("../out.data",), (str(folder.parent / "out.data"),), ("link.data",), ("folder",), ("pipe",), ("",), (None,),
+                          ("cut.data",), ("w.data", 8, 16), ("w.data", 2**62, 16), ("w.data", -1, 16), ("w.data", 0, 2**62), ("w.data", 0, 8),
+                          ("w.data", "x", 16)):
+                onnx.save(net(*place), path)
+                with self.subTest(place), self.assertRaisesRegex(ModelError, "is no model of ONNX"):
+                    models.load(path, {}, 1)
+
+    def test_a_file_of_terabytes_is_refused_unread(self):
+        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+            os.truncate(file.name, 2**40)
+            with self.assertRaisesRegex(ModelError, "has 1099511627776 bytes; a model has 1 to 2147483647"):
+                models.load(file.name, {}, 1)
+
+    def test_names_that_are_there_twice_or_nowhere_are_refused(self):
+        def net(inputs=("x",), outputs=("y",), weights=("w",)):
+            def info(name):
+                return helper.make_tensor_value_info(name, TensorProto.FLOAT, [4])
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [info(each) for each in inputs],
+                                      [info(each) for each in outputs],
+                                      [onnx.numpy_helper.from_array(np.ones(4, np.float32), each) for each in weights])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            onnx.save(net(), path)
+            lower.lower(models.load(path, {}, 1))
+            for given in ({"inputs": ("x", "x")}, {"outputs": ("y", "y")}, {"weights": ("w", "w")}, {"weights": ()}, {"inputs": ()},
+                          {"outputs": ("z",)}, {"outputs": ()}):
+                onnx.save(net(**given), path)
+                with self.subTest(given), self.assertRaises(ModelError):
+                    lower.lower(models.load(path, {}, 1))
+
     def test_open_dimensions_are_asked_for_by_name(self):
         net = model_shapes.Net()
         model = net.model(y=net("Relu", net.input("x", ["n", "length"])))

@@ -48,6 +48,10 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
         onnx.checker.check_model(model)
     except Exception as error:  # whatever the parser makes of foreign bytes
         raise ModelError("%s is no model of ONNX: %s" % (path, first_line(error))) from None
+    outputs = [info.name for info in model.graph.output]
+    twice = [name for name in outputs if outputs.count(name) > 1]
+    if twice or not outputs:
+        raise ModelError("the model has no outputs" if not outputs else "output '%s' is there twice" % twice[0])
     if len(model.graph.node) > NODES:
         raise ModelError("the model has %d nodes; at most %d are taken" % (len(model.graph.node), NODES))
     _check_nodes(model)
