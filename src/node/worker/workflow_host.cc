@@ -187,6 +187,14 @@ void WorkflowHost::perform(CallEnded& work) {
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, work.call, result->value);
+    if (call.kind == FunctionKind::kKernel) run->makers[work.call] = call.key;
+  } else if (store_ != nullptr && call.kind == FunctionKind::kKernel) {
+    const auto input = run->run->input_of(call.key);
+    const auto is_gone = [&](ObjectId object) {
+      const auto status = store_->status(run->name.tenant, object);
+      return !status.ok() || status->state == objects::ObjectState::kFailed;
+    };
+    if (input.ok()) find_lost(*input, run->makers, is_gone, std::get<Failure>(how));
   }
   record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
