@@ -54,7 +54,8 @@ int default_threads() {
   return std::clamp(CPU_COUNT(&mask), 1, static_cast<int>(kMostThreads));
 }
 
-// Growing a string takes twice its size for a moment, so that a quarter leaves room for the model.
+// Of all requests together. Growing a string takes twice its size for a moment, so that a quarter
+// leaves room for the model.
 Bytes most_decompressed() {
   const std::string memory = variable("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "");
   const uint64_t mib = std::strtoull(memory.c_str(), nullptr, 10);

@@ -197,8 +197,11 @@ Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const Function
   return each_folder(spec, [&](const Mount& mount) -> Result<std::string> {
     if (is_of_layers(mount) && may_bring_layers_of(spec)) return std::string();
     if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
-    RETURN_IF_ERROR(copies_->can_mount({spec.name.tenant, mount.volume}));
-    return std::string();
+    const VolumeName volume{spec.name.tenant, mount.volume};
+    RETURN_IF_ERROR(copies_->can_mount(volume));
+    // Constants of kernel functions are looked at where they are here.
+    const bool is_looked_at = spec.kind == FunctionKind::kKernel && copies_->is_here(volume);
+    return is_looked_at ? copies_->folder(volume) : std::string();
   });
 }
 

@@ -12,7 +12,6 @@
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
-#include "core/domain/limits.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/deploy.h"
 #include "edge/cli/describe.h"
@@ -76,8 +75,7 @@ bool was_started_by_uv(const bundle::ChildOutcome& ended) {
 }
 
 std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
-  std::vector<std::string> words = {"-m", "lambent.onnx", "--package-bytes",
-                                    std::to_string(limits::kZippedCode.count)};
+  std::vector<std::string> words = {"-m", "lambent.onnx"};
   if (request.batches) {
     const std::vector<std::string> flags = cli::flags_of(*request.batches);
     words.insert(words.end(), flags.begin(), flags.end());

@@ -27,6 +27,8 @@ LAMBENT = str(PREFIX / "bin/lambent")
 WHOLE = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))
 # The others take a compiler a minute each.
 TRIED = sorted(model_shapes.SMALL) if WHOLE else ["gpt", "super_resolution"]
+# Of one deployment or request.
+PATIENCE_S = 1500 if WHOLE else 280
 TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 
 
@@ -56,10 +58,11 @@ class Harness(unittest.TestCase):
     @classmethod
     def deploy(cls, *arguments):
         return subprocess.run([LAMBENT, "deploy", *map(str, arguments), "--importer-python", sys.executable, "--endpoint",
-                               cls.worker.endpoint], capture_output=True, text=True, timeout=280)
+                               cls.worker.endpoint], capture_output=True, text=True, timeout=PATIENCE_S)
 
     def client(self):
-        client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"), network_timeout=280, connection_timeout=280)
+        client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"), network_timeout=PATIENCE_S,
+                                              connection_timeout=PATIENCE_S)
         self.addCleanup(client.close)
         return client
 
@@ -151,12 +154,28 @@ class KernelModelsTest(Harness):
         chosen = self.deploy(self.folder / "odd.onnx", "--engine", "auto", "--dry-run")
         self.assertIn("warning: onnxruntime serves it: operators without kernels: node 1, LSTM", chosen.stderr)
 
-    def test_weights_that_no_package_holds_are_refused_before_they_are_compiled(self):
-        net = model_shapes.Net()
-        onnx.save(net.model(y=net("MatMul", net.input("x", [1, 4096]), net.weight(4096, 4096))), self.folder / "large.onnx")
-        refused = self.deploy(self.folder / "large.onnx", "--engine", "kernels", "--dry-run")
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertRegex(refused.stderr, r"its weights have \d+\.\d MiB packed, and a package at most 50: --precision fp16 .* --engine onnxruntime")
+    def test_weights_that_no_package_holds_lie_in_a_volume(self):
+        net, random_numbers = model_shapes.Net(), np.random.default_rng(5)
+        path = self.folder / "large.onnx"
+        onnx.save(net.model(y=net("MatMul", net.input("x", [1, 4096]), net.weight(4096, 4096))), path)  # 64 MiB
+        planned = self.deploy(path, "--engine", "kernels", "--dry-run")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("would put 64 MiB into volume large-weights", planned.stdout)
+        self.assertNotIn("large-weights", [each["name"] for each in self.worker.request("GET", "/v1/volumes").json["volumes"]])
+        deployed = self.deploy(path, "--engine", "kernels")
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        self.assertIn("x FP32[1,4096] -> y FP32[1,4096]", deployed.stdout)
+        x = random_numbers.standard_normal((1, 4096)).astype(np.float32)
+        expected = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+        np.testing.assert_allclose(self.client().infer("large", self.inputs({"x": x})).as_numpy("y"), expected, rtol=1e-3, atol=1e-3)
+        # Nothing of it is sent again, and the package is small.
+        again = self.deploy(path, "--engine", "kernels")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertRegex(again.stderr, "large-weights: .*unchanged")
+        self.assertIn("unchanged large", again.stdout)
+        code = {each.parent.name for each in (self.folder / "state/code").glob("*/graph.json")}
+        sizes = [sum(each.stat().st_size for each in (self.folder / "state/code" / name).rglob("*")) for name in code]
+        self.assertLess(max(sizes), 32 << 20)
 
     def test_a_manifest_chooses_the_engine_too(self):
         folder = self.folder / "own"
@@ -287,10 +306,13 @@ class BatchTest(Harness):
 class ShapesTest(Harness):
     """Models of true shapes, narrow ones, through the worker, each against onnxruntime."""
 
-    def check(self, name):
-        path = self.folder / f"{name}.onnx"
-        onnx.save(model_shapes.SMALL[name](), str(path))
-        deployed = self.deploy(path, "--engine", "kernels")
+    def check(self, name, model, timeout_s=120):
+        folder = self.folder / name
+        folder.mkdir()
+        path = folder / "model.onnx"
+        onnx.save(model, str(path))
+        (folder / "lambent.toml").write_text(f'kind = "model"\nname = "{name}"\nengine = "kernels"\ntimeout_s = {timeout_s}\n')
+        deployed = self.deploy(folder)
         self.assertEqual(deployed.returncode, 0, deployed.stderr)
         session = onnxruntime.InferenceSession(str(path))
         random_numbers, values = np.random.default_rng(7), {}
@@ -308,8 +330,17 @@ class ShapesTest(Harness):
             self.assertEqual(len(wild.get_response()["outputs"]), len(session.get_outputs()))
 
 
+    @unittest.skipUnless(WHOLE, "of minutes: ./dev test --all")
+    def test_those_of_true_shape_have_their_weights_in_volumes(self):
+        for name, mib in (("resnet50", 97), ("bert", 415)):
+            with self.subTest(name):
+                self.check(f"whole-{name}", model_shapes.WHOLE[name](), PATIENCE_S)
+                volumes = {each["name"]: each for each in self.worker.request("GET", "/v1/volumes").json["volumes"]}
+                self.assertGreater(volumes[f"whole-{name}-weights"]["size_bytes"], mib << 20)
+
+
 for tried in TRIED:
-    setattr(ShapesTest, f"test_{tried}_answers_as_onnxruntime_does", lambda self, name=tried: self.check(name))
+    setattr(ShapesTest, f"test_{tried}_answers_as_onnxruntime_does", lambda self, name=tried: self.check(name, model_shapes.SMALL[name]()))
 
 
 class HalfTest(Harness):
@@ -458,6 +489,57 @@ class ForeignBytesTest(unittest.TestCase):
                 [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2**40, 2**40])]), ir_version=8), path)
             with self.assertRaisesRegex(ModelError, "input 'x': dimension 0 is 1099511627776"):
                 models.load(path, {}, 1)
+
+    def test_external_data_that_lies_is_refused(self):
+        def net(location, offset=None, length=None):
+            weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+            for key, value in (("location", location), ("offset", offset), ("length", length)):
+                if value is not None:
+                    weight.external_data.add(key=key, value=str(value))
+            tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", tensors[:1], tensors[1:], [weight])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as outside:
+            folder = pathlib.Path(outside) / "in"
+            (folder / "folder").mkdir(parents=True)
+            (folder / "w.data").write_bytes(bytes(16))
+            (folder / "cut.data").write_bytes(bytes(15))
+            (folder.parent / "out.data").write_bytes(bytes(16))
+            (folder / "link.data").symlink_to(folder.parent / "out.data")
+            os.mkfifo(folder / "pipe")
+            path = str(folder / "model.onnx")
+            onnx.save(net("w.data", 0, 16), path)
+            models.load(path, {}, 1)
+            for place in (("none.data",), ("../out.data",), (str(folder.parent / "out.data"),), ("link.data",), ("folder",), ("pipe",), ("",), (None,),
+                          ("cut.data",), ("w.data", 8, 16), ("w.data", 2**62, 16), ("w.data", -1, 16), ("w.data", 0, 2**62), ("w.data", 0, 8),
+                          ("w.data", "x", 16)):
+                onnx.save(net(*place), path)
+                with self.subTest(place), self.assertRaisesRegex(ModelError, "is no model of ONNX"):
+                    models.load(path, {}, 1)
+
+    def test_a_file_of_terabytes_is_refused_unread(self):
+        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+            os.truncate(file.name, 2**40)
+            with self.assertRaisesRegex(ModelError, "has 1099511627776 bytes; a model has 1 to 2147483647"):
+                models.load(file.name, {}, 1)
+
+    def test_names_that_are_there_twice_or_nowhere_are_refused(self):
+        def net(inputs=("x",), outputs=("y",), weights=("w",)):
+            def info(name):
+                return helper.make_tensor_value_info(name, TensorProto.FLOAT, [4])
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [info(each) for each in inputs],
+                                      [info(each) for each in outputs],
+                                      [onnx.numpy_helper.from_array(np.ones(4, np.float32), each) for each in weights])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            onnx.save(net(), path)
+            lower.lower(models.load(path, {}, 1))
+            for given in ({"inputs": ("x", "x")}, {"outputs": ("y", "y")}, {"weights": ("w", "w")}, {"weights": ()}, {"inputs": ()},
+                          {"outputs": ("z",)}, {"outputs": ()}):
+                onnx.save(net(**given), path)
+                with self.subTest(given), self.assertRaises(ModelError):
+                    lower.lower(models.load(path, {}, 1))
 
     def test_open_dimensions_are_asked_for_by_name(self):
         net = model_shapes.Net()

@@ -138,6 +138,7 @@ LIMITS = {
         "kHttpIdleTimeout": "time that an idle connection is kept",
         "kRelayedRequests": "requests to HTTP functions at one time",
         "kRelayedHead": "headers of an HTTP function's answer",
+        "kDecompressedBodies": "bodies of requests under way to models that kernels serve, those that came compressed, all together",
     },
     "Tenants": {
         "kTenants": "tenants of a worker",

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto outputs = kernel_outputs(text);
   if (outputs.ok() && !Value::accept(to_text(*outputs))) abort();
   if (value.ok()) {
-    const auto request = kernel_request(*value, false);
+    const auto request = kernel_request(*value, KernelOutputs::kObjects);
     if (request.ok() && !Value::accept(*request)) abort();
   }
 

@@ -4,6 +4,7 @@ import json
 import struct
 import subprocess
 import sys
+import threading
 import unittest
 
 from harness import PREFIX, Worker, make_zip
@@ -139,6 +140,48 @@ class Kept(KeepTest):
         # What was copied is there, and the function goes on.
         self.assertEqual(self.value(copied), 4.0)
         self.assertEqual(self.value(self.run_on("double", self.x(5.0))), 10.0)
+
+    def workflow(self, name, components, output):
+        graph = {"components": [{"name": name, "function": function, "input": {"x": x}} for name, function, x in components],
+                 "output": output}
+        self.worker.create(name, make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023", handler="workflow.json",
+                           tags={"lambent:kind": "workflow"})
+        self.addCleanup(self.worker.delete, name)
+
+    def test_what_a_workflow_hands_from_kernel_to_kernel_stays_on_the_device(self):
+        self.create_sized("double", 64, COUNT)
+        self.workflow("chain", [("a", "double", "$input.x"), ("b", "double", "$a.y"), ("c", "double", "$b.y")], {"y": "$c.y"})
+        host = self.reads("host")
+        made = self.worker.invoke("chain", {"x": {"object": self.x()}}).json["y"]["object"]
+        # The two between are gone with the run, and neither was ever copied; the output was.
+        self.assertEqual(self.since(), {"kept": 2, "avoided": 2})
+        self.assertEqual(self.place(made), "memory")
+        self.assertEqual(self.value(made), 8.0)
+        self.assertEqual(self.reads("host"), host + 1, "x alone")
+
+    def test_a_workflow_makes_again_what_went_with_its_executor(self):
+        self.create_sized("double", 64, COUNT)
+        # Counts to its number, for seconds, with an input that is on the device only.
+        self.create("slow", {"buffers": [tensor("x", "input", [COUNT]), tensor("y", "output", [COUNT]), tensor("n", "temporary", [], "INT32"),
+                                         tensor("done", "temporary", [], "INT32")],
+                             "steps": [launch("clear", {"buffer": "n", "access": "write"}),
+                                       {"times": 300_000, "until": "done",
+                                        "steps": [launch("count_up", "n", {"buffer": "done", "access": "write"}, 200_000)]},
+                                       launch("scale", "x", "y", 2.0, unsigned(COUNT), grid=(-(-COUNT // 256),), block=(256,))]},
+                    tags={"lambent:gpu-memory": "64M"})
+        self.addCleanup(self.worker.delete, "slow")
+        self.workflow("chain", [("a", "double", "$input.x"), ("b", "double", "$a.y"), ("c", "slow", "$b.y")], {"y": "$c.y"})
+        replies = []
+        caller = threading.Thread(target=lambda: replies.append(self.worker.invoke("chain", {"x": {"object": self.x()}})))
+        caller.start()
+        busy = self.worker.wait_for(lambda: [each for each in self.worker.sandboxes() if each["function"] == "slow" and each["state"] == "busy"],
+                                    what="the last step runs")
+        self.worker.wait_for(lambda: self.since().get("kept") == 2, what="two on the device")
+        subprocess.run(["kill", "-9", str(busy[0]["pid"])], check=True)
+        caller.join()
+        self.assertNotIn("x-amz-function-error", replies[0].headers, replies[0].body)
+        self.assertEqual(self.value(replies[0].json["y"]["object"]), 8.0)
+        self.assertEqual(self.since()["lost"], 2)
 
     def test_with_a_kernel_that_faults_they_are_lost_and_others_are_not(self):
         made = self.make()

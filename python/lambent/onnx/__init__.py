@@ -25,17 +25,15 @@ def variants_up_to(most: int) -> List[int]:
 
 def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
                  shapes: Sequence[str] = (), precision: str = "", most: int = 1,
-                 batches: Optional[Tuple[float, float]] = None, package_bytes: Optional[int] = None,
-                 **settings: Any) -> str:
+                 batches: Optional[Tuple[float, float]] = None, **settings: Any) -> str:
     """Writes the package of a kernel function for the model in `path`; says in words what it is.
 
     `shapes` are of inputs whose dimensions the file leaves open, such as "x=1,3,224,224"; an open
     first dimension is `batch` unless said. `precision` "fp16" keeps weights of 32-bit floating point in
     16 bits; inputs and outputs stay as they are. With `most` above 1 requests have from 1 to so many
     elements of the first dimension, which all inputs and outputs have to leave open: kernels are made
-    for several batch sizes, over one copy of the weights. `batches` as emit.save() takes them. Weights above
-    `package_bytes`, packed, are refused before anything is compiled. `settings` as kernels.Graph.save()
-    takes them. ModelError if the file is no model, NotCovered if something in it
+    for several batch sizes, over one copy of the weights. `batches` as emit.save() takes them. `settings` as
+    kernels.Graph.save() takes them. ModelError if the file is no model, NotCovered if something in it
     has no kernels, with the place.
     """
     from . import emit, fold, lower, model
@@ -49,8 +47,6 @@ def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
         if most > 1:
             given = {word: (size,) + shape[1:] for word, shape in given.items()}
         loaded = model.load(path, given, size, most > 1)
-        if package_bytes is not None and not programs:
-            model.check_package(loaded, precision == "fp16", package_bytes)
         if precision == "fp16":
             fold.fold_norms(loaded)
             fold.split_clips(loaded)

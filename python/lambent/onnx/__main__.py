@@ -37,7 +37,6 @@ def main() -> int:
                         help="of an input whose dimensions are open")
     parser.add_argument("--precision", default="", help="fp16: weights of 32-bit floating point are kept in 16 bits")
     parser.add_argument("--memory-gib", type=int, default=MEMORY_BYTES // 2**30, help="that the compiler may take")
-    parser.add_argument("--package-bytes", type=int, help="refuse weights that, packed, are above it")
     arguments = parser.parse_args()
     _limit(resource.RLIMIT_AS, arguments.memory_gib * 2**30)
     _limit(resource.RLIMIT_CPU, CPU_SECONDS)
@@ -46,8 +45,7 @@ def main() -> int:
     try:
         batches = (arguments.batch_wait_ms, arguments.batch_slo_ms) if arguments.batch > 1 else None
         summary = import_model(arguments.model, arguments.folder, name=arguments.name, batch=arguments.batch_size,
-                               shapes=arguments.shape, precision=arguments.precision, most=arguments.batch, batches=batches,
-                               package_bytes=arguments.package_bytes)
+                               shapes=arguments.shape, precision=arguments.precision, most=arguments.batch, batches=batches)
     except ImportError as error:
         print("lambent.onnx: %s: making kernels of a model needs the packages of lambent[onnx] "
               "(pip install -r %s), or uv" % (error, REQUIREMENTS), file=sys.stderr)

@@ -1,11 +1,9 @@
 """Reads an ONNX file: checks it within limits, and gives every dimension a number."""
 import os
-import zlib
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-import numpy
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from .errors import ModelError, NotCovered
 
@@ -48,6 +46,10 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
         onnx.checker.check_model(model)
     except Exception as error:  # whatever the parser makes of foreign bytes
         raise ModelError("%s is no model of ONNX: %s" % (path, first_line(error))) from None
+    outputs = [info.name for info in model.graph.output]
+    twice = [name for name in outputs if outputs.count(name) > 1]
+    if twice or not outputs:
+        raise ModelError("the model has no outputs" if not outputs else "output '%s' is there twice" % twice[0])
     if len(model.graph.node) > NODES:
         raise ModelError("the model has %d nodes; at most %d are taken" % (len(model.graph.node), NODES))
     _check_nodes(model)
@@ -57,19 +59,6 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
             raise NotCovered("input '%s': batches need a first dimension that is open" % info.name)
     _fix_inputs(model, shapes, batch)
     return model
-
-
-def check_package(model: onnx.ModelProto, halves: bool, most_bytes: int) -> None:
-    """NotCovered if the weights, packed as in a zip, are above `most_bytes`; with `halves` those of FP32 are kept in 16 bits."""
-    weights = [numpy_helper.to_array(each) for each in model.graph.initializer]
-    if halves:
-        weights = [each.astype(numpy.float16) if each.dtype == numpy.float32 else each for each in weights]
-    if sum(each.nbytes for each in weights) <= most_bytes:
-        return
-    packed = sum(len(zlib.compress(each.tobytes(), 1)) for each in weights)
-    if packed > most_bytes:
-        raise NotCovered("its weights have %.1f MiB packed, and a package at most %.0f: %s--engine onnxruntime takes larger ones"
-                         % (packed / 2**20, most_bytes / 2**20, "" if halves else "--precision fp16 keeps them in half, "))
 
 
 def check_batches(model: onnx.ModelProto, shapes: Sequence[Tuple[int, ...]], batch: int) -> None:

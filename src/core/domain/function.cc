@@ -177,9 +177,14 @@ Result<void> validate_places(const FunctionSpec& spec) {
     return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
                    "' has no sandbox, so it can have no cpus");
   }
-  if (!spec.mounts.empty() && !has_sandboxes) {
-    return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
-                   "' has no sandbox, so it can have no mounts");
+  if (!spec.mounts.empty() && spec.kind == FunctionKind::kWorkflow) {
+    return invalid("a function of kind 'workflow' has no sandbox, so it can have no mounts");
+  }
+  // The worker opens these files itself: links in a folder of the host could lead out of it.
+  const bool has_host_folder =
+      std::ranges::any_of(spec.mounts, [](const Mount& mount) { return mount.volume.empty(); });
+  if (has_host_folder && spec.kind == FunctionKind::kKernel) {
+    return invalid("a function of kind 'kernel' mounts volumes only, and no folder of the host");
   }
   if (!spec.network.is_none() && !has_sandboxes) {
     return invalid("a function of kind '" + std::string(name_of(spec.kind)) +

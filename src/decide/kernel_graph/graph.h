@@ -16,7 +16,7 @@ namespace lambent::kernel_graph {
 
 enum class BufferRole : uint8_t {
   kInput,      // comes with each request; never written
-  kConstant,   // the same for every request: a file of the package; never written
+  kConstant,   // the same for every request: a file; never written
   kTemporary,  // undefined at the start of a request
   kOutput,     // undefined at the start of a request; becomes an object, or goes into the answer
   kInOut,      // comes with each request, in a copy of its own, and goes out again
@@ -27,8 +27,8 @@ struct Buffer {
   std::string name;
   BufferRole role = BufferRole::kTemporary;
   TensorType type;
-  // Of a constant, one of the two: its content, raw, in a file of the package; or the bytes of one
-  // element, which all of its elements have.
+  // Of a constant, one of the two: its content, raw, in a file of the package or, by an absolute
+  // path, of what the function mounts; or the bytes of one element, which all of its elements have.
   std::string file;
   std::string fill;
 

@@ -9,6 +9,7 @@
 #include "core/base/json_text.h"
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
+#include "decide/kernel_graph/constant_file.h"
 #include "decide/kernel_graph/element.h"
 #include "decide/kernel_graph/limits.h"
 
@@ -166,9 +167,9 @@ class GraphReader {
   Result<void> read_content(const Json& object, const std::string& place, Buffer& buffer) {
     if (object.contains("file")) {
       ASSIGN_OR_RETURN(buffer.file, read_text(object, place, "file"));
-      if (!stays_in_package(buffer.file)) {
+      if (!names_constant(buffer.file)) {
         return invalid_at(member_place(place, "file"),
-                          "'" + buffer.file + "' is not in the package");
+                          "'" + buffer.file + "' is neither in the package nor in a mount");
       }
     }
     if (const auto fill = object.find("fill"); fill != object.end()) {

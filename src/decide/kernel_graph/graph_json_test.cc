@@ -111,7 +111,18 @@ TEST(GraphJson, NothingOutsideOfThePackageIsNamed) {
                    "steps[0].bundle: '" + bundle + "' is not in the package");
   }
   expect_refused(changed("data/w.bin", "data/../../w.bin"),
-                 "buffers[1].file: 'data/../../w.bin' is not in the package");
+                 "buffers[1].file: 'data/../../w.bin' is neither in the package nor in a mount");
+}
+
+TEST(GraphJson, AConstantMayLieInAMount) {
+  const auto graph = parse_graph(changed("data/w.bin", "/weights/v1/w.bin"));
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->buffers[1].file, "/weights/v1/w.bin");
+  EXPECT_EQ(*parse_graph(to_json(*graph)), *graph);
+  for (const std::string path : {"/", "/weights/", "/weights/../w.bin", "//w.bin"}) {
+    expect_refused(changed("data/w.bin", path),
+                   "buffers[1].file: '" + path + "' is neither in the package nor in a mount");
+  }
 }
 
 TEST(GraphJson, AKeyThatStandsThereTwiceIsRefused) {

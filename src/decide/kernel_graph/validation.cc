@@ -6,6 +6,7 @@
 
 #include "core/base/document_place.h"
 #include "core/base/spelling.h"
+#include "decide/kernel_graph/constant_file.h"
 #include "decide/kernel_graph/limits.h"
 #include "decide/kernel_graph/plan.h"
 
@@ -84,8 +85,9 @@ class Validator {
     if (!buffer.fill.empty() && buffer.fill.size() != size_of(buffer.type.datatype).count) {
       return invalid_at(place, "its fill is not one element");
     }
-    if (!buffer.file.empty() && !stays_in_package(buffer.file)) {
-      return invalid_at(place, "the file " + quoted(buffer.file) + " is not in the package");
+    if (!buffer.file.empty() && !names_constant(buffer.file)) {
+      return invalid_at(
+          place, "the file " + quoted(buffer.file) + " is neither in the package nor in a mount");
     }
     return {};
   }

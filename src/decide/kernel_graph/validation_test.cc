@@ -139,7 +139,11 @@ TEST(Validation, AConstantHasAFileInThePackageOrAFill) {
                  "buffers[1] ('w'): a constant has either a file or a fill");
   KernelGraph graph = graph_of(kSmallGraph);
   graph.buffers[1].file = "data/../../w.bin";
-  expect_refused(graph, "buffers[1] ('w'): the file 'data/../../w.bin' is not in the package");
+  expect_refused(
+      graph,
+      "buffers[1] ('w'): the file 'data/../../w.bin' is neither in the package nor in a mount");
+  graph.buffers[1].file = "/weights/w.bin";
+  EXPECT_TRUE(validate(graph, small_kernels()).ok());
   expect_refused("\"shape\": [1]", "\"shape\": [1], \"fill\": 0",
                  "buffers[4] ('done'): only a constant has a file or a fill; this is of role "
                  "temporary");

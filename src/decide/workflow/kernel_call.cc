@@ -54,7 +54,7 @@ void collect_objects(const Value& value, std::vector<ObjectId>& into) {
 
 }  // namespace
 
-Result<std::string> kernel_request(const Value& input, bool outputs_by_value) {
+Result<std::string> kernel_request(const Value& input, KernelOutputs outputs) {
   if (!input.is_object()) {
     return Error{ErrorCode::kInvalidArgument,
                  "the input of a kernel function is an object of tensors by name, this is " +
@@ -65,7 +65,8 @@ Result<std::string> kernel_request(const Value& input, bool outputs_by_value) {
     ASSIGN_OR_RETURN(Value entry, input_entry(name, tensor));
     request["inputs"].push_back(std::move(entry));
   }
-  if (!outputs_by_value) request["parameters"] = {{kObject, true}};
+  if (outputs != KernelOutputs::kByValue) request["parameters"] = {{kObject, true}};
+  if (outputs == KernelOutputs::kOnDevice) request["parameters"]["keep"] = "device";
   return to_text(request);
 }
 
@@ -87,6 +88,24 @@ Result<Value> kernel_outputs(std::string_view answer) {
     }
   }
   return outputs;
+}
+
+std::optional<std::vector<uint32_t>> inner_readers_of(const Workflow& workflow,
+                                                      uint32_t component) {
+  const auto names_it = [component](const Template& in) {
+    std::vector<const Reference*> references;
+    collect_references(in, references);
+    return std::ranges::any_of(references, [component](const Reference* each) {
+      return each->root == Reference::Root::kComponent && each->component == component;
+    });
+  };
+  if (names_it(workflow.output)) return std::nullopt;
+  std::vector<uint32_t> readers;
+  for (uint32_t i = 0; i < workflow.components.size(); ++i) {
+    const Component& each = workflow.components[i];
+    if (names_it(each.input) || (each.for_each && names_it(*each.for_each))) readers.push_back(i);
+  }
+  return readers;
 }
 
 std::vector<ObjectId> objects_in(const Value& value) {

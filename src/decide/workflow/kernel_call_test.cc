@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "decide/workflow/testing/testing.h"
+
 namespace lambent::workflow {
 namespace {
 
@@ -14,21 +16,23 @@ TEST(KernelCall, TensorsByNameBecomeARequest) {
                        {"d", "AAAA"},
                        {"e", {{"datatype", "INT32"}, {"shape", {1}}, {"data", {4}}}}};
   EXPECT_EQ(
-      kernel_request(input, false).value(),
+      kernel_request(input, KernelOutputs::kObjects).value(),
       R"({"inputs":[{"datatype":"FP32","name":"a","parameters":{"object":")" + std::string(kId) +
           R"("},"shape":[2]},{"data":[1,2.5],"name":"b"},{"data":[7],"name":"c"},)"
           R"({"data":"AAAA","name":"d"},{"data":[4],"datatype":"INT32","name":"e","shape":[1]}],)"
           R"("parameters":{"object":true}})");
-  EXPECT_EQ(kernel_request(Value::object(), true).value(), R"({"inputs":[]})");
+  EXPECT_EQ(kernel_request(Value::object(), KernelOutputs::kByValue).value(), R"({"inputs":[]})");
+  EXPECT_EQ(kernel_request(Value::object(), KernelOutputs::kOnDevice).value(),
+            R"({"inputs":[],"parameters":{"keep":"device","object":true}})");
 }
 
 TEST(KernelCall, WhatIsNoTensorIsNamed) {
-  EXPECT_EQ(kernel_request(Value::array(), false).error().message,
+  EXPECT_EQ(kernel_request(Value::array(), KernelOutputs::kObjects).error().message,
             "the input of a kernel function is an object of tensors by name, this is a list");
-  EXPECT_EQ(kernel_request({{"x", nullptr}}, false).error().message,
+  EXPECT_EQ(kernel_request({{"x", nullptr}}, KernelOutputs::kObjects).error().message,
             "input 'x' is null; a tensor is an object's reference, numbers, or datatype, shape and "
             "data");
-  EXPECT_EQ(kernel_request({{"x", {{"dta", 1}}}}, false).error().message,
+  EXPECT_EQ(kernel_request({{"x", {{"dta", 1}}}}, KernelOutputs::kObjects).error().message,
             "input 'x' has the key 'dta'; a tensor has object, or datatype, shape and data");
 }
 
@@ -41,10 +45,25 @@ TEST(KernelCall, AnswersBecomeOutputsByName) {
             (Value{{"y", {{"datatype", "FP32"}, {"shape", {2}}, {"object", kId}}},
                    {"n", {{"datatype", "UINT8"}, {"shape", Value::array()}, {"data", {42}}}}}));
   // An output may be the next one's input as it is.
-  EXPECT_TRUE(kernel_request(*outputs, false).ok());
+  EXPECT_TRUE(kernel_request(*outputs, KernelOutputs::kObjects).ok());
   for (const char* strange : {"", "[]", "{", R"({"outputs":1})", R"({"outputs":[{"data":1}]})"}) {
     EXPECT_FALSE(kernel_outputs(strange).ok()) << strange;
   }
+}
+
+constexpr const char* kChain = R"(
+  {"name": "a", "function": "f", "input": {"n": "$input.n"}},
+  {"name": "b", "function": "f", "input": "$a"},
+  {"name": "c", "function": "f", "for_each": ["$a.x", 1], "input": "$item"},
+  {"name": "d", "function": "f", "input": {"b": "$b", "c": "$c"}})";
+
+TEST(KernelCall, OnlyWhatNoOneOutsideReadsHasInnerReaders) {
+  const auto flow = workflow_of(kChain, R"({"b": "$b.y"})");
+  EXPECT_EQ(inner_readers_of(*flow, 0), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(inner_readers_of(*flow, 1), std::nullopt);
+  EXPECT_EQ(inner_readers_of(*flow, 2), std::vector<uint32_t>{3});
+  EXPECT_EQ(inner_readers_of(*flow, 3), std::vector<uint32_t>());
+  EXPECT_EQ(inner_readers_of(*workflow_of(kChain), 3), std::nullopt);
 }
 
 TEST(KernelCall, ReferencesAreFoundWhereverTheyAre) {

@@ -51,20 +51,17 @@ RunStep Run::ended(const CallKey& key, CallEnd end) {
   if (over_ || found == running_.end()) return {};
   const unsigned attempt = found->second;
   running_.erase(found);
-  const Component& component = workflow_->components[key.component];
   Progress& progress = progress_[key.component];
   if (auto* failure = std::get_if<Failure>(&end)) {
-    const bool again = failure->of_place && attempt < limits_.attempts &&
-                       (component.idempotent || failure->without_effects);
-    if (again) {
-      pending_.push_front({key, attempt + 1});
-    } else {
-      fail(key, std::move(*failure));
-    }
+    if (!tries_again(key, attempt, *failure)) fail(key, std::move(*failure));
     return advance();
   }
   auto& result = std::get<CallResult>(end);
   if (!keep(key, result.size)) return advance();
+  if (making_again_.contains(key)) {
+    made_again(key, std::move(result));
+    return advance();
+  }
   if (key.element) {
     progress.result[*key.element] = std::move(result.value);
   } else {
@@ -72,6 +69,35 @@ RunStep Run::ended(const CallKey& key, CallEnd end) {
   }
   if (--progress.left == 0) finish(key.component);
   return advance();
+}
+
+bool Run::tries_again(const CallKey& key, unsigned attempt, const Failure& failure) {
+  if (attempt >= limits_.attempts) return false;
+  const Component& component = workflow_->components[key.component];
+  const Pending again{key, attempt + 1};
+  if (failure.lost.empty()) {
+    if (!failure.of_place || !(component.idempotent || failure.without_effects)) return false;
+    pending_.push_front(again);
+    return true;
+  }
+  for (const CallKey& lost : failure.lost) {
+    if (making_again_.insert(lost).second) pending_.push_front({lost});
+  }
+  lacking_.emplace_back(again, std::set<CallKey>(failure.lost.begin(), failure.lost.end()));
+  return true;
+}
+
+// What was called with the former result keeps it.
+void Run::made_again(const CallKey& key, CallResult result) {
+  Value& kept = progress_[key.component].result;
+  Value& place = key.element ? kept[*key.element] : kept;
+  size_ -= std::min(size_, memory_of(place));
+  place = std::move(result.value);
+  making_again_.erase(key);
+  for (auto& [call, lost] : lacking_) {
+    if (lost.erase(key) > 0 && lost.empty()) pending_.push_front(call);
+  }
+  std::erase_if(lacking_, [](const auto& each) { return each.second.empty(); });
 }
 
 // Everything that follows from what is known, until only calls can bring more.
@@ -222,10 +248,21 @@ Result<bool> Run::is_wanted(const CallKey& key, const Condition& when) const {
   return holds(when, scope_of(element));
 }
 
+Result<const Value*> Run::items_of(uint32_t component, Value& made) const {
+  if (progress_[component].items != nullptr) return progress_[component].items;
+  // It has ended, and its list is not kept.
+  return refer(*workflow_->components[component].for_each, scope_of({}), "for_each", made);
+}
+
 Result<Value> Run::input_of(const CallKey& key) const {
   Element element;
+  Value made;
   if (key.element) {
-    element = {&(*progress_[key.component].items)[*key.element], Value(*key.element)};
+    ASSIGN_OR_RETURN(const Value* items, items_of(key.component, made));
+    if (!items->is_array() || *key.element >= items->size()) {
+      return Error{ErrorCode::kInternal, "the list of " + label(key) + " is another one now"};
+    }
+    element = {&(*items)[*key.element], Value(*key.element)};
   }
   return resolve(workflow_->components[key.component].input, scope_of(element), "input");
 }
@@ -250,6 +287,8 @@ void Run::conclude(RunOutcome outcome) {
   if (std::exchange(over_, true)) return;
   outcome_ = std::move(outcome);
   pending_.clear();
+  making_again_.clear();
+  lacking_.clear();
   ready_.clear();
   selection_.reset();
 }

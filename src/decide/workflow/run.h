@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,6 +44,8 @@ struct Failure {
   // What was called has no effect but its answer, so that it may be called again whatever the
   // component says.
   bool without_effects = false;
+  // Calls of the run whose results are gone, and were among what this one was called with.
+  std::vector<CallKey> lost = {};
 
   bool operator==(const Failure&) const = default;
 };
@@ -132,6 +135,12 @@ class Run {
   bool may_call() const { return !pending_.empty() && running_.size() < limits_.in_flight; }
   void finish(uint32_t number);
   void fill(RunStep& step);
+  // Whether the call is made again for what it failed of; first, what made the results that it
+  // lost.
+  bool tries_again(const CallKey& key, unsigned attempt, const Failure& failure);
+  void made_again(const CallKey& key, CallResult result);
+  // The list of a for_each; `made` holds it where it lies nowhere.
+  Result<const Value*> items_of(uint32_t component, Value& made) const;
   void give_output();
 
   Scope scope_of(const Element& element) const;
@@ -153,6 +162,10 @@ class Run {
   std::optional<Selection> selection_;
   std::deque<Pending> pending_;                        // calls that wait for their turn
   std::vector<std::pair<CallKey, unsigned>> running_;  // with their attempt
+  // Calls that are made again because others lost their results, and those others, each with what
+  // it still lacks.
+  std::set<CallKey> making_again_;
+  std::vector<std::pair<Pending, std::set<CallKey>>> lacking_;
   size_t unfinished_ = 0;
   Bytes size_;
   bool over_ = false;

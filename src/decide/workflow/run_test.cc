@@ -338,5 +338,81 @@ TEST(Run, RandomWorkflowsEndOnceInEveryOrder) {
   }
 }
 
+Failure lost(std::vector<CallKey> keys) {
+  return {.message = "object 1 is lost",
+          .type = "Object.Failed",
+          .code = ErrorCode::kDataLoss,
+          .without_effects = true,
+          .lost = std::move(keys)};
+}
+
+TEST(Run, WhatWasLostIsMadeAgainBeforeTheCallThatLacksIt) {
+  Driver run(workflow_of(kDiamond), {{"n", 5}});
+  run.answer("a", {{"x", 6}});
+  run.answer("b", "b1");
+  run.answer("c", "c1");
+  // Both of them, and first what they were made of.
+  run.fail("d", lost({{1, {}}, {2, {}}}));
+  EXPECT_THAT(run.open(), UnorderedElementsAre("b", "c"));
+  run.fail("b", lost({{0, {}}}));
+  EXPECT_THAT(run.open(), UnorderedElementsAre("a", "c"));
+  run.answer("c", "c2");
+  EXPECT_THAT(run.open(), ElementsAre("a"));
+  run.answer("a", {{"x", 7}});
+  EXPECT_THAT(run.open(), ElementsAre("b"));
+  EXPECT_EQ(run.input_of("b"), R"({"x":7})");
+  run.answer("b", "b2");
+  EXPECT_THAT(run.open(), ElementsAre("d"));
+  EXPECT_EQ(run.input_of("d"), R"({"b":"b2","c":"c2"})");
+  EXPECT_EQ(run.calls[0].attempt, 2U);
+  run.answer("d", "done");
+  EXPECT_EQ(run.output(), R"("done")");
+  EXPECT_EQ(run.outcomes, 1);
+}
+
+TEST(Run, AnElementThatWasLostIsMadeAgainFromItsListAndOnceForAll) {
+  constexpr const char* kBoth = R"(
+    {"name": "k", "function": "f", "for_each": ["$input", 2], "input": "$item"},
+    {"name": "l", "function": "f", "for_each": "$k", "input": ["$item", "$k[0]"]})";
+  Driver run(workflow_of(kBoth), 1);
+  run.answer("k[0]", 10);
+  run.answer("k[1]", 20);
+  run.fail("l[0]", lost({{0, 0}}));
+  run.fail("l[1]", lost({{0, 0}, {0, 1}}));
+  EXPECT_THAT(run.open(), UnorderedElementsAre("k[0]", "k[1]"));
+  EXPECT_EQ(run.input_of("k[0]"), "1");
+  EXPECT_EQ(run.input_of("k[1]"), "2");
+  run.answer("k[0]", 11);
+  EXPECT_THAT(run.open(), UnorderedElementsAre("k[1]", "l[0]"));
+  EXPECT_EQ(run.input_of("l[0]"), "[11,11]");
+  run.answer("k[1]", 21);
+  EXPECT_EQ(run.input_of("l[1]"), "[21,11]");
+  run.answer("l[0]", 1);
+  run.answer("l[1]", 2);
+  EXPECT_EQ(run.output(), "[1,2]");
+}
+
+TEST(Run, WhatIsLostEachTimeFailsTheRun) {
+  Driver run(workflow_of(kDiamond), {{"n", 5}});
+  run.answer("a", {{"x", 6}});
+  for (unsigned attempt = 1; attempt < limits::kAttempts; ++attempt) {
+    run.fail("b", lost({{0, {}}}));
+    run.answer("a", {{"x", 6}});
+  }
+  run.fail("b", lost({{0, {}}}));
+  EXPECT_EQ(run.failure().type, "Object.Failed");
+  EXPECT_EQ(run.failure().message, "component b of traffic failed: object 1 is lost");
+  EXPECT_EQ(run.outcomes, 1);
+}
+
+TEST(Run, WhatIsMadeAgainTakesTheRoomOfWhatItReplaces) {
+  Driver run(workflow_of(kDiamond), {{"n", 5}});
+  run.answer("a", {{"x", 6}});
+  const Bytes before = run.run.size();
+  run.fail("b", lost({{0, {}}}));
+  run.end("a", CallResult{{{"x", 6}}, memory_of({{"x", 6}})});
+  EXPECT_EQ(run.run.size(), before);
+}
+
 }  // namespace
 }  // namespace lambent::workflow

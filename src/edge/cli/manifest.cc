@@ -229,9 +229,9 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   static constexpr std::string_view kNotOfHandlers[] = {
       "graph", "component", "output", "slo", "port", "readiness", kOpenaiModelsKey, "command"};
   static constexpr std::string_view kNotOfKernels[] = {
-      "runtime", "handler",     "environment", "cpu",           "component", "output",
-      "slo",     "port",        "command",     "readiness",     "python",    "mounts",
-      "url",     "concurrency", "network",     kOpenaiModelsKey};
+      "runtime", "handler", "environment", "cpu",     "component",
+      "output",  "slo",     "port",        "command", "readiness",
+      "python",  "url",     "concurrency", "network", kOpenaiModelsKey};
   static constexpr std::string_view kNotOfWorkflows[] = {
       "runtime", "handler", "environment", "gpu",     "cpu",           "bundles",
       "sources", "slo",     "port",        "command", "readiness",     "python",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/crypto/crypto.h"
 #include "core/domain/command_line.h"
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kVolumeEnd = "-weights";
 constexpr size_t kDigestDigits = 16;
+constexpr Bytes kMostGraph = Bytes::mib(64);  // that is read of a package; a worker takes less
 
 // A volume's name is no longer than a function's.
 std::string volume_of(const std::string& function) {
@@ -27,6 +29,26 @@ std::string volume_of(const std::string& function) {
   const std::string digest = crypto::to_hex(crypto::sha256(function)).substr(0, kDigestDigits);
   return function.substr(0, limits::kVolumeNameLength - kVolumeEnd.size() - digest.size()) +
          digest + std::string(kVolumeEnd);
+}
+
+// Lets the function mount the files' volume.
+Result<ModelWeights> mount_files(FunctionSpec& spec, const std::vector<LocalFile>& files) {
+  ModelWeights weights{.volume = volume_of(spec.name.name), .folder = {}, .files = {}, .size = {}};
+  std::string contents;
+  for (const LocalFile& file : files) {
+    auto measured = measure_file(file.local, [](Bytes) {});
+    if (!measured.ok()) return measured.error().with_context(file.local);
+    weights.size += measured->size;
+    contents += file.path + '\0' + measured->sha256 + '\n';
+    weights.files.push_back({file, *measured});
+  }
+  weights.folder = crypto::to_hex(crypto::sha256(contents)).substr(0, kDigestDigits);
+  for (ModelWeights::File& file : weights.files) {
+    file.file.path = weights.folder + "/" + file.file.path;
+  }
+  spec.mounts.push_back({.volume = weights.volume, .host = {}, .at = std::string(kWeightsPlace)});
+  RETURN_IF_ERROR(validate(spec.mounts));
+  return weights;
 }
 
 }  // namespace
@@ -59,30 +81,52 @@ Bytes size_of(const std::vector<LocalFile>& files) {
 
 Result<ModelWeights> set_weights_apart(Manifest& manifest, const std::vector<LocalFile>& files) {
   FunctionSpec& spec = manifest.spec;
-  ModelWeights weights{.volume = volume_of(spec.name.name), .folder = {}, .files = {}, .size = {}};
-  std::string contents;
-  for (const LocalFile& file : files) {
-    auto measured = measure_file(file.local, [](Bytes) {});
-    if (!measured.ok()) return measured.error().with_context(file.local);
-    weights.size += measured->size;
-    contents += file.path + '\0' + measured->sha256 + '\n';
-    weights.files.push_back({file, *measured});
-  }
-  weights.folder = crypto::to_hex(crypto::sha256(contents)).substr(0, kDigestDigits);
-  for (ModelWeights::File& file : weights.files) {
-    file.file.path = weights.folder + "/" + file.file.path;
-  }
+  ASSIGN_OR_RETURN(ModelWeights weights, mount_files(spec, files));
   // onnxruntime has the weights twice while it makes its own layout of them.
   if (manifest.model && !manifest.model->says_memory) {
     spec.memory =
         std::min(Bytes::mib((spec.memory + weights.size * 2).count >> 20), limits::kMostMemory);
   }
-  spec.mounts.push_back({.volume = weights.volume, .host = {}, .at = std::string(kWeightsPlace)});
-  RETURN_IF_ERROR(validate(spec.mounts));
   ASSIGN_OR_RETURN(std::vector<std::string> command, command_words(spec.handler));
   command.at(1) = std::string(kWeightsPlace) + "/" + weights.folder + "/" + command.at(1);
   spec.handler = command_text(command);
   return weights;
+}
+
+Result<std::optional<ModelWeights>> set_constants_apart(Manifest& manifest,
+                                                        const std::string& package,
+                                                        const std::string& apart) {
+  const std::string file = package + "/" + manifest.spec.handler;
+  ASSIGN_OR_RETURN(const std::string text, read_file(file, kMostGraph.count));
+  auto graph = nlohmann::ordered_json::parse(text, nullptr, false);
+  std::set<std::string> constants;
+  for (const auto& buffer : graph.is_object() ? graph["buffers"] : graph) {
+    const auto constant = buffer.find("file");
+    if (constant == buffer.end() || !constant->is_string()) continue;
+    auto name = constant->get<std::string>();
+    if (!name.starts_with('/')) constants.insert(std::move(name));
+  }
+  std::vector<LocalFile> files;
+  for (const std::string& each : constants) files.push_back({package + "/" + each, each});
+  if (size_of(files) <= kWeightsInPackage) return std::optional<ModelWeights>();
+  std::error_code error;
+  for (LocalFile& each : files) {
+    const fs::path to = apart + "/" + each.path;
+    fs::create_directories(to.parent_path(), error);
+    if (!error) fs::rename(each.local, to, error);
+    if (error) return Error{ErrorCode::kInternal, "move " + each.local + ": " + error.message()};
+    each.local = to;
+  }
+  ASSIGN_OR_RETURN(ModelWeights weights, mount_files(manifest.spec, files));
+  const std::string folder = std::string(kWeightsPlace) + "/" + weights.folder + "/";
+  for (auto& buffer : graph["buffers"]) {
+    const auto constant = buffer.find("file");
+    if (constant == buffer.end() || !constant->is_string()) continue;
+    const auto name = constant->get<std::string>();
+    if (constants.contains(name)) *constant = folder + name;
+  }
+  RETURN_IF_ERROR(write_file_atomically(file, graph.dump(), false));
+  return std::optional<ModelWeights>(std::move(weights));
 }
 
 Result<bool> has_volume(Transport& transport, const ModelWeights& weights) {

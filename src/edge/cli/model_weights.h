@@ -1,4 +1,5 @@
-// Models whose files are too large for a package: they go into a volume, which the function mounts.
+// Models whose files are too large for a package: they go into a volume, which the function mounts;
+// those of a model that kernels serve are the constants of its graph.
 // Used by `lambent deploy`, on files of this machine.
 #pragma once
 
@@ -39,6 +40,13 @@ Bytes size_of(const std::vector<LocalFile>& files);
 // `manifest.spec` has the mount and the command of the place then. INVALID_ARGUMENT if a mount of
 // its own is there already.
 Result<ModelWeights> set_weights_apart(Manifest& manifest, const std::vector<LocalFile>& files);
+
+// The constants of a kernel function's package in `package`, a folder whose manifest this is, if
+// they are too large for it: they are moved to `apart`, which is not there yet, and the graph names
+// them by where the function mounts them.
+Result<std::optional<ModelWeights>> set_constants_apart(Manifest& manifest,
+                                                        const std::string& package,
+                                                        const std::string& apart);
 
 Result<bool> has_volume(Transport& transport, const ModelWeights& weights);
 // Makes the volume and sends what it lacks; a line for each file.

@@ -55,6 +55,58 @@ TEST_F(ModelWeightsTest, ALargeModelIsInAVolumeThatTheFunctionMounts) {
   EXPECT_GT(spec.memory, weights.size * 2);
 }
 
+// A package of kernels as the importer writes it.
+class ConstantsTest : public ModelWeightsTest {
+ protected:
+  Manifest packed(size_t size) {
+    std::filesystem::create_directories(path("package/constants"));
+    file("package/constants/a.bin", size);
+    file("package/constants/b.bin", 8);
+    const std::string graph =
+        R"({"buffers":[{"name":"a","file":"constants/a.bin"},{"name":"b","file":"constants/b.bin"},)"
+        R"({"name":"again","file":"constants/a.bin"},{"name":"mine","file":"/own/c.bin"},{"name":"x"}],)"
+        R"("steps":[]})";
+    EXPECT_TRUE(write_file_atomically(path("package/graph.json"), graph, false).ok());
+    Manifest manifest;
+    manifest.spec.name.name = "net";
+    manifest.spec.kind = FunctionKind::kKernel;
+    manifest.spec.handler = "graph.json";
+    return manifest;
+  }
+  std::string graph() const { return read_file(path("package/graph.json"), 1 << 20).value(); }
+};
+
+TEST_F(ConstantsTest, SmallOnesStayInThePackage) {
+  Manifest manifest = packed(kWeightsInPackage.count - 8);
+  const std::string before = graph();
+  const auto weights = set_constants_apart(manifest, path("package"), path("apart"));
+  ASSERT_TRUE(weights.ok()) << to_string(weights.error());
+  EXPECT_FALSE(*weights);
+  EXPECT_EQ(graph(), before);
+  EXPECT_TRUE(manifest.spec.mounts.empty());
+  EXPECT_TRUE(std::filesystem::exists(path("package/constants/a.bin")));
+}
+
+TEST_F(ConstantsTest, LargeOnesLieInAVolumeWhereTheGraphNamesThem) {
+  Manifest manifest = packed(kWeightsInPackage.count);
+  auto weights = set_constants_apart(manifest, path("package"), path("apart"));
+  ASSERT_TRUE(weights.ok()) << to_string(weights.error());
+  ASSERT_TRUE(*weights);
+  EXPECT_EQ((*weights)->volume, "net-weights");
+  EXPECT_EQ((*weights)->size, kWeightsInPackage + Bytes(8));
+  ASSERT_EQ((*weights)->files.size(), 2U);
+  const std::string& folder = (*weights)->folder;
+  EXPECT_EQ((*weights)->files[0].file.path, folder + "/constants/a.bin");
+  EXPECT_EQ(std::filesystem::file_size((*weights)->files[0].file.local), kWeightsInPackage.count);
+  EXPECT_FALSE(std::filesystem::exists(path("package/constants/a.bin")));
+  EXPECT_THAT(manifest.spec.mounts,
+              ElementsAre(Mount{.volume = "net-weights", .host = {}, .at = "/mnt/model"}));
+  const std::string at = R"("file":"/mnt/model/)" + folder + "/constants/";
+  EXPECT_THAT(graph(), HasSubstr(R"({"name":"a",)" + at + R"(a.bin"},{"name":"b",)" + at +
+                                 R"(b.bin"},{"name":"again",)" + at +
+                                 R"(a.bin"},{"name":"mine","file":"/own/c.bin"},{"name":"x"})"));
+}
+
 TEST_F(ModelWeightsTest, OtherWeightsHaveAFolderOfTheirOwn) {
   const std::vector<LocalFile> one = {{file("a", 10), "model.onnx"}};
   const std::vector<LocalFile> other = {{file("b", 11), "model.onnx"}};

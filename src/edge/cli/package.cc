@@ -283,6 +283,10 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
                                                  options.import_model));
     if (imported) {
       package.manifest = std::move(imported->manifest);
+      package.staging = std::make_shared<const StagingFolder>(std::move(imported->staging));
+      ASSIGN_OR_RETURN(package.weights,
+                       set_constants_apart(package.manifest, folder_of(imported->file),
+                                           package.staging->path() + "/weights"));
       ASSIGN_OR_RETURN(package.zip, zip_of(imported->file, package.manifest,
                                            {.build_bundle = options.build_bundle}));
       return package;

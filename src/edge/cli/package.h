@@ -12,6 +12,7 @@
 #include "edge/cli/fetch_cache.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/model_weights.h"
+#include "edge/cli/staging.h"
 
 namespace lambent::cli {
 
@@ -24,6 +25,7 @@ struct Package {
   bool is_model = false;                     // it answers by the Open Inference Protocol
   std::optional<ModelWeights> weights = {};  // files that are too large for the zip
   std::vector<Package> components;
+  std::shared_ptr<const StagingFolder> staging = {};  // where `weights` lie that were made
   // What was fetched for it: locked as long as it is read, and not needed once it is deployed.
   std::vector<std::shared_ptr<const CacheEntry>> fetched = {};
 };

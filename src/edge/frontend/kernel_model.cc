@@ -110,11 +110,14 @@ Result<std::vector<Tensor>> outputs_of(const ModelDescription& model, const Infe
 
 // One request, from its arrival to its answer. Shared because tasks must be copyable.
 struct KernelModelFrontend::Pending : inference::QueuedRun {
-  Pending(http::RelayCall its_call, FunctionSpec its_spec)
-      : call(std::move(its_call)), spec(std::move(its_spec)) {}
+  Pending(http::RelayCall its_call, FunctionSpec its_spec,
+          const inference::DecompressedBodies& its_bodies)
+      : call(std::move(its_call)), spec(std::move(its_spec)), bodies(its_bodies) {}
 
   http::RelayCall call;
   const FunctionSpec spec;
+  const inference::DecompressedBodies bodies;  // of all requests
+  inference::DecompressedBodies::Part part = {};
   http::Request http = {};
   ModelDescription model = {};
   uint64_t elements = 1;
@@ -129,7 +132,8 @@ struct KernelModelFrontend::Pending : inference::QueuedRun {
 
   Result<void> read() {
     RETURN_IF_ERROR(check_types(model));
-    ASSIGN_OR_RETURN(request, inference::read_infer_request(http, model, limits::kEventBody));
+    ASSIGN_OR_RETURN(request,
+                     inference::read_infer_request(http, model, limits::kEventBody, bodies, part));
     RETURN_IF_ERROR(check_elements(model, request));
     if (model.most_elements > 0) elements = inference::batch_elements(request).value_or(1);
     return {};
@@ -189,7 +193,7 @@ struct KernelModelFrontend::Execution {
 };
 
 void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
-  auto pending = std::make_shared<Pending>(std::move(call), spec);
+  auto pending = std::make_shared<Pending>(std::move(call), spec, decompressed_);
   pending->http = std::exchange(pending->call.head, {});
   pending->begin = uses_.loop.clock().now();
   const auto route = inference::route_of(pending->identity(), http::path_of(pending->http.target));

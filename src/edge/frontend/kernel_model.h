@@ -13,13 +13,17 @@
 #include "core/http/relay_service.h"
 #include "edge/frontend/handler_frontend.h"
 #include "edge/inference/batch_queue.h"
+#include "edge/inference/compression.h"
+#include "edge/inference/limits.h"
 
 namespace lambent::frontend {
 
 class KernelModelFrontend {
  public:
-  explicit KernelModelFrontend(HandlerFrontend::Dependencies dependencies)
-      : uses_(std::move(dependencies)) {}
+  // `most_decompressed`: of the bodies of all requests under way that came compressed.
+  explicit KernelModelFrontend(HandlerFrontend::Dependencies dependencies,
+                               Bytes most_decompressed = limits::kDecompressedBodies)
+      : uses_(std::move(dependencies)), decompressed_(most_decompressed) {}
 
   // A request to `spec`, a kernel function, below /v2/models or /v2/repository/models.
   void handle(http::RelayCall call, const FunctionSpec& spec);
@@ -52,6 +56,7 @@ class KernelModelFrontend {
                             const inference::ModelIdentity& identity) const;
 
   const HandlerFrontend::Dependencies uses_;
+  const inference::DecompressedBodies decompressed_;
   std::map<FunctionName, Served> served_;
 };
 

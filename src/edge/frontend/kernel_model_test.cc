@@ -41,7 +41,11 @@ class KernelModelTest : public testing::Test {
                     http::Responder(std::make_shared<StreamExchange>(client)));
     http::RelayCall call = std::move(relays.calls.back());
     const auto to_kernels = std::move(call.to_kernels);
-    to_kernels(std::move(call), spec);
+    if (narrow != nullptr) {
+      narrow->handle(std::move(call), spec);
+    } else {
+      to_kernels(std::move(call), spec);
+    }
     if (client->sink.on_bytes && !body.empty()) {
       const auto sink = client->sink;
       sink.on_bytes(body);
@@ -69,11 +73,13 @@ class KernelModelTest : public testing::Test {
   FakeRelays relays;
   BodyCollector bodies;
   FunctionSpec spec;
-  FunctionFrontend frontend{{relays, bodies, loop, random, [](auto work, auto then) {
-                               work();
-                               then();
-                               return true;
-                             }}};
+  const HandlerFrontend::Dependencies uses{relays, bodies, loop, random, [](auto work, auto then) {
+                                             work();
+                                             then();
+                                             return true;
+                                           }};
+  FunctionFrontend frontend{uses};
+  KernelModelFrontend* narrow = nullptr;  // in place of the frontend's own
   // The inputs in another order than the model's.
   const std::string request =
       R"({"id":"7","inputs":[{"name":"n","datatype":"INT32","shape":[1],"data":[3]},)"
@@ -94,6 +100,33 @@ TEST_F(KernelModelTest, ARequestIsTheBytesOfItsInputsAndTheAnswerThoseOfTheOutpu
   EXPECT_EQ(answer["id"], "7");
   EXPECT_EQ(answer["outputs"][0]["data"], json({4.0, 5.0}));
   EXPECT_EQ(answer["outputs"][1]["data"], json({6}));
+}
+
+TEST_F(KernelModelTest, BodiesThatAreHeldTogetherHaveABoundOnceTheyAreDecompressed) {
+  KernelModelFrontend small(uses, Bytes::kib(100));
+  narrow = &small;
+  http::Response packed;
+  packed.body = request + "}" + std::string(60'000, ' ');
+  inference::compress(packed, "gzip");
+  const auto ask = [&] {
+    return send("POST", "/v2/models/net/infer", packed.body, {{"Content-Encoding", "gzip"}});
+  };
+  const auto first = ask();
+  ASSERT_EQ(relays.invoked.size(), 1u);
+  const auto second = ask();
+  ASSERT_TRUE(second->response.has_value());
+  EXPECT_EQ(second->response->status, 429);
+  EXPECT_THAT(second->body, HasSubstr("once they are decompressed; try again later"));
+  // A plain one takes no part of it.
+  send("POST", "/v2/models/net/infer", request + "}");
+  EXPECT_EQ(relays.invoked.size(), 2u);
+  end(bytes_of({4, 5}, {6}));
+  relays.invoked.pop_back();
+  end(bytes_of({4, 5}, {6}));
+  EXPECT_EQ(first->response->status, 200);
+  relays.invoked.clear();
+  ask();
+  EXPECT_EQ(relays.invoked.size(), 1u);
 }
 
 TEST_F(KernelModelTest, AnOutputThatIsAskedForComesAlone) {

@@ -37,9 +37,10 @@ class Inflater {
   bool is_open_ = false;
 };
 
-}  // namespace
-
-Result<std::string> decompress(std::string_view body, std::string_view coding, Bytes most) {
+// `has_room` is asked before each piece is kept.
+template <class HasRoom>
+Result<std::string> inflated(std::string_view body, std::string_view coding, Bytes most,
+                             const HasRoom& has_room) {
   if (http::same_name(coding, "identity")) return std::string(body);
   if (!is_gzip(coding) && !is_deflate(coding)) {
     return Error{ErrorCode::kInvalidArgument, "Content-Encoding is '" +
@@ -66,12 +67,50 @@ Result<std::string> decompress(std::string_view body, std::string_view coding, B
       return Error{ErrorCode::kOutOfRange,
                    "the body is more than " + to_string(most) + " once it is decompressed"};
     }
+    if (!has_room(plain.size() - had)) {
+      return Error{ErrorCode::kResourceExhausted,
+                   "the bodies of requests under way take too much once they are decompressed; try "
+                   "again later"};
+    }
     if (status == Z_STREAM_END) {
       if (stream.avail_in > 0) return broken;
       return plain;
     }
     if (status != Z_OK || (stream.avail_in == 0 && stream.avail_out > 0)) return broken;
   }
+}
+
+}  // namespace
+
+DecompressedBodies::Part& DecompressedBodies::Part::operator=(Part&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  all_ = std::move(other.all_);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+void DecompressedBodies::Part::release() {
+  if (all_ != nullptr) *all_ -= std::exchange(bytes_, 0);
+}
+
+bool DecompressedBodies::add(Part& part, uint64_t bytes) const {
+  uint64_t held = held_->load();
+  do {
+    if (bytes > most_.count - held) return false;
+  } while (!held_->compare_exchange_weak(held, held + bytes));
+  part.all_ = held_;
+  part.bytes_ += bytes;
+  return true;
+}
+
+Result<std::string> decompress(std::string_view body, std::string_view coding, Bytes most) {
+  return inflated(body, coding, most, [](uint64_t) { return true; });
+}
+
+Result<std::string> decompress(std::string_view body, std::string_view coding, Bytes most,
+                               const DecompressedBodies& bodies, DecompressedBodies::Part& part) {
+  return inflated(body, coding, most, [&](uint64_t bytes) { return bodies.add(part, bytes); });
 }
 
 void compress(http::Response& response, std::string_view accepted) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace lambent::inference {
 namespace {
 
@@ -22,6 +24,31 @@ TEST(Compression, ComesBackAsItWas) {
   }
   EXPECT_FALSE(decompress("", "br", Bytes::mib(1)).ok());
   EXPECT_FALSE(decompress("", "gzip", Bytes::mib(1)).ok());
+}
+
+TEST(Compression, BodiesThatAreHeldTogetherHaveABound) {
+  http::Response packed;
+  packed.body = std::string(600'000, 'a');
+  compress(packed, "gzip");
+  const DecompressedBodies bodies(Bytes(1'000'000));
+  const auto unpack = [&](DecompressedBodies::Part& part) {
+    return decompress(packed.body, "gzip", bodies.most(), bodies, part);
+  };
+  auto first = std::make_optional<DecompressedBodies::Part>();
+  ASSERT_TRUE(unpack(*first).ok());
+  DecompressedBodies::Part second;
+  const auto refused = unpack(second);
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(refused.error().message.find("try again later"), std::string::npos);
+  // What the refused one had taken goes with it, and the first one's with its request.
+  second = {};
+  DecompressedBodies::Part moved = std::move(*first);
+  first.reset();
+  DecompressedBodies::Part third;
+  EXPECT_FALSE(unpack(third).ok());
+  third = {};
+  moved = {};
+  EXPECT_TRUE(unpack(third).ok());
 }
 
 TEST(Compression, IsForThoseWhoAskForOneCoding) {

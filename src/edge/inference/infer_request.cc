@@ -429,10 +429,11 @@ Result<InferRequest> parse_infer_request(std::string_view body, std::optional<si
 }
 
 Result<InferRequest> read_infer_request(http::Request& request, const ModelDescription& model,
-                                        Bytes most) {
+                                        Bytes most, const DecompressedBodies& bodies,
+                                        DecompressedBodies::Part& part) {
   const std::string_view coding = request.headers.get("Content-Encoding");
   if (!coding.empty()) {
-    ASSIGN_OR_RETURN(request.body, decompress(request.body, coding, most));
+    ASSIGN_OR_RETURN(request.body, decompress(request.body, coding, most, bodies, part));
   }
   ASSIGN_OR_RETURN(const auto length,
                    parse_json_length(request.headers.get("Inference-Header-Content-Length")));

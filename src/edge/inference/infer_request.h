@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/domain/inference.h"
 #include "core/http/message.h"
+#include "edge/inference/compression.h"
 
 namespace lambent::inference {
 
@@ -41,9 +42,11 @@ struct InferRequest {
 Result<InferRequest> parse_infer_request(std::string_view body, std::optional<size_t> json_length,
                                          const ModelDescription& model);
 
-// The same of a whole request: its body is decompressed in place first, to at most `most`.
+// The same of a whole request: its body is decompressed in place first, to at most `most`, as a
+// part of `bodies`, which lives as long as the body. RESOURCE_EXHAUSTED: others leave it no room.
 Result<InferRequest> read_infer_request(http::Request& request, const ModelDescription& model,
-                                        Bytes most);
+                                        Bytes most, const DecompressedBodies& bodies,
+                                        DecompressedBodies::Part& part);
 
 // The value of that header. INVALID_ARGUMENT if it is no number.
 Result<std::optional<size_t>> parse_json_length(std::string_view header);

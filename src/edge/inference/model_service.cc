@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "edge/inference/compression.h"
 #include "edge/inference/model_route.h"
 
 namespace lambent::inference {
@@ -30,6 +29,7 @@ struct ModelService::Inference {
   http::Request request;
   http::Responder responder;
   Instant begin{};
+  DecompressedBodies::Part decompressed = {};
   QueuedRun run;
   uint64_t batch = 1;
 };
@@ -38,6 +38,7 @@ ModelService::ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServ
     : loop_(loop),
       options_(std::move(options)),
       description_(engine.description()),
+      decompressed_(options_.most_decompressed),
       runs_(engine, loop, options_.batches) {}
 
 void ModelService::handle(http::Request request, http::Responder responder) {
@@ -89,8 +90,8 @@ void ModelService::infer(http::Request request, http::Responder responder) {
 
 Result<void> ModelService::read(Inference& inference) const {
   InferRequest& infer = inference.run.request;
-  ASSIGN_OR_RETURN(infer,
-                   read_infer_request(inference.request, description_, options_.most_decompressed));
+  ASSIGN_OR_RETURN(infer, read_infer_request(inference.request, description_, decompressed_.most(),
+                                             decompressed_, inference.decompressed));
   inference.batch = batch_of(description_, infer.inputs);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/http/server.h"
+#include "edge/inference/compression.h"
 #include "edge/inference/infer_response.h"
 #include "edge/inference/infer_statistics.h"
 #include "edge/inference/run_queue.h"
@@ -19,8 +20,7 @@ struct ModelServiceOptions {
   std::string function;  // what the model is called: "scores", or the version "scores:3"
   std::string version;   // of Lambent, which server metadata tells
   batching::BatchLimits batches;
-  // Of a request once it is decompressed: a few bytes can become very many, and the memory of the
-  // process is that of all its requests.
+  // Of all requests together, once they are decompressed: a few bytes can become very many.
   Bytes most_decompressed = kMostBody;
 };
 
@@ -45,6 +45,7 @@ class ModelService {
   loop::EventLoop& loop_;
   const ModelServiceOptions options_;
   const ModelDescription& description_;
+  const DecompressedBodies decompressed_;
   InferStatistics statistics_;
   RunQueue runs_;
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "core/http/testing/server_test_support.h"
@@ -20,6 +21,7 @@ class Doubler final : public ModelEngine {
   const ModelDescription& description() const override { return description_; }
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs,
                                   std::span<const std::string> outputs) override {
+    if (turn != nullptr) turn->lock(), turn->unlock();
     std::vector<Tensor> made;
     for (const std::string& name : outputs) {
       std::string content(inputs[0].content);
@@ -40,6 +42,8 @@ class Doubler final : public ModelEngine {
     return made;
   }
 
+  std::mutex* turn = nullptr;  // who has it lets runs wait
+
  private:
   const ModelDescription description_{
       .platform = "doubler",
@@ -53,7 +57,9 @@ class ModelServiceTest : public http::ServerTest {
  protected:
   void SetUp() override {
     service_ = std::make_unique<ModelService>(
-        engine_, loop, ModelServiceOptions{.function = "double", .version = "7"});
+        engine_, loop,
+        ModelServiceOptions{
+            .function = "double", .version = "7", .most_decompressed = Bytes::kib(256)});
     start({}, [this](http::Request request, http::Responder responder) {
       service_->handle(std::move(request), std::move(responder));
     });
@@ -187,6 +193,36 @@ TEST_F(ModelServiceTest, BodiesMayBeCompressedBothWays) {
   const std::string plain = decompress(answer.body, "deflate", Bytes::kib(64)).value();
   EXPECT_EQ(json::parse(plain)["outputs"][0]["data"][0], 8);
   EXPECT_EQ(ask("POST", "/v2/models/double/infer", "x", "Content-Encoding: gzip\r\n").status, 400);
+}
+
+TEST_F(ModelServiceTest, AFewBytesDoNotBecomeMoreThanItIsTold) {
+  http::Response packed;
+  packed.body = std::string(size_t{1} << 20, ' ');
+  compress(packed, "gzip");
+  const Answer answer =
+      ask("POST", "/v2/models/double/infer", packed.body, "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(answer.body, HasSubstr("more than 256 KiB once it is decompressed"));
+}
+
+TEST_F(ModelServiceTest, BodiesThatAreHeldTogetherHaveABoundOnceTheyAreDecompressed) {
+  http::Response packed;
+  packed.body = request_for("[1,2,3]", kOnlyY) + std::string(size_t{150} << 10, ' ');
+  compress(packed, "gzip");
+  const std::string gzip = "Content-Encoding: gzip\r\n";
+  std::mutex turn;
+  engine_.turn = &turn;
+  turn.lock();
+  http::RawClient first = connect();
+  first.send("POST /v2/models/double/infer HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + gzip +
+             "Content-Length: " + std::to_string(packed.body.size()) + "\r\n\r\n" + packed.body);
+  const Answer second = ask("POST", "/v2/models/double/infer", packed.body, gzip);
+  EXPECT_EQ(second.status, 429);
+  EXPECT_THAT(second.body, HasSubstr("once they are decompressed; try again later"));
+  turn.unlock();
+  wait_for_end(first);
+  EXPECT_THAT(first.received, HasSubstr(" 200 "));
+  EXPECT_EQ(ask("POST", "/v2/models/double/infer", packed.body, gzip).status, 200);
 }
 
 TEST_F(ModelServiceTest, StatisticsCountInferencesAndExecutions) {

@@ -88,7 +88,9 @@ Result<void> unpack_package(const CodeStore& code, const DeploymentRules& rules,
     package.cuda_package = CudaPackages::find(folder);
   }
   if (spec.kind == FunctionKind::kKernel) {
-    return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
+    return fit_to_package(spec,
+                          {folder, spec.handler, rules.built_in_kernels, spec.mounts,
+                           package.mount_folders, package.change.dry_run},
                           std::max(most_device_memory(spec.kind, rules.functions),
                                    package.others.most() - rules.functions.call_workspace));
   }

@@ -29,6 +29,7 @@ ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
     : loop_(dependencies.loop),
       log_(dependencies.log),
       run_files_(std::move(dependencies.run_files)),
+      folders_of_mounts_(std::move(dependencies.folders_of_mounts)),
       built_in_(setting.built_in),
       links_(dependencies.links),
       supervisor_(dependencies.loop, dependencies.log, dependencies.launcher, setting,
@@ -147,7 +148,15 @@ void ExecutorHost::start(BackendStart start, BackendObserver& observer) {
     Result<std::vector<PackageFile>> files = std::vector<PackageFile>();
   };
   auto opening = std::make_shared<Opening>();
-  opening->options = {std::move(start.code_folder), spec.handler, built_in_};
+  opening->options = {std::move(start.code_folder), spec.handler, built_in_, spec.mounts};
+  if (!spec.mounts.empty() && folders_of_mounts_) {
+    auto folders = folders_of_mounts_(spec);
+    if (!folders.ok()) {
+      instance.end_words = KernelInstanceEnd{folders.error(), "Runtime.MissingMount"};
+      return end_soon(id);
+    }
+    opening->options.mount_folders = std::move(*folders);
+  }
   const bool queued =
       run_files_([opening] { opening->files = open_kernel_package(opening->options); },
                  [this, opening, id, alive = std::weak_ptr(alive_)] {

@@ -41,6 +41,8 @@ class ExecutorHost final : public Backend {
     RunFiles run_files;
     DeviceLinks* links = nullptr;      // null: there are no turns on devices' links
     ExecutorMemory* memory = nullptr;  // null: functions leave room for all that executors take
+    // As SandboxSetting has it; empty: functions mount nothing.
+    std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
   };
 
   ExecutorHost(Dependencies dependencies, ExecutorSetting setting, std::string run_folder);
@@ -136,6 +138,7 @@ class ExecutorHost final : public Backend {
   loop::EventLoop& loop_;
   LogSink& log_;
   RunFiles run_files_;
+  const std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts_;
   const std::string built_in_;
   DeviceLinks* const links_;
   KernelInstances instances_;

@@ -12,6 +12,7 @@
 #include "core/base/spelling.h"
 #include "core/protocol/executor_message.h"
 #include "core/protocol/pool_units.h"
+#include "decide/kernel_graph/constant_file.h"
 #include "decide/kernel_graph/graph_json.h"
 #include "decide/kernel_graph/limits.h"
 #include "decide/kernel_graph/plan.h"
@@ -22,6 +23,8 @@ namespace lambent::worker {
 namespace {
 
 using kernel_graph::KernelGraph;
+
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 constexpr std::string_view kBuiltIn = "lambent:";
 
@@ -68,7 +71,7 @@ Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
 // link cannot lead out of the package.
 Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
   OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return as_clients(error_from_errno("open " + name + " of the package", errno));
+  if (!fd.valid()) return as_clients(error_from_errno("open " + name, errno));
   struct stat facts {};
   if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, name + " is no file"};
@@ -149,16 +152,45 @@ std::vector<std::string> constant_files(const KernelGraph& graph) {
   return files;
 }
 
+// Where a constant lies on this machine; empty: that is not known yet.
+Result<std::string> path_of_constant(const KernelPackageOptions& options, const std::string& name) {
+  if (!kernel_graph::is_mounted(name)) return options.folder + "/" + name;
+  for (size_t i = 0; i < options.mounts.size(); ++i) {
+    const std::string& at = options.mounts[i].at;
+    if (!name.starts_with(at + "/")) continue;
+    const bool is_known = i < options.mount_folders.size() && !options.mount_folders[i].empty();
+    return is_known ? options.mount_folders[i] + name.substr(at.size()) : std::string();
+  }
+  if (options.awaits_files) return std::string();
+  return Error{ErrorCode::kInvalidArgument,
+               quoted(name) + " is in no volume that the function mounts"};
+}
+
+// Invalid: it is not known here yet, or not there yet and that is no mistake.
+Result<OwnedFd> open_constant(const KernelPackageOptions& options, const std::string& name) {
+  ASSIGN_OR_RETURN(const std::string path, path_of_constant(options, name));
+  if (path.empty()) return OwnedFd();
+  if (!kernel_graph::is_mounted(name)) return open_file(path, name + " of the package");
+  const bool is_missing = access(path.c_str(), F_OK) != 0;
+  if (is_missing && options.awaits_files) return OwnedFd();
+  return open_file(path, name);
+}
+
 // By path; an error has the place of the first constant that wants the file.
 Result<kernel_graph::FileSizes> sizes_of_constants(const KernelPackageOptions& options,
                                                    const KernelGraph& graph) {
+  const auto plan = kernel_graph::plan_memory(graph, kernel_graph::order_of(graph.steps));
   kernel_graph::FileSizes sizes;
   for (size_t i = 0; i < graph.buffers.size(); ++i) {
     const std::string& name = graph.buffers[i].file;
     if (name.empty() || sizes.contains(name)) continue;
-    const auto file = open_file(options.folder + "/" + name, name);
+    const auto file = open_constant(options, name);
     if (!file.ok()) {
       return file.error().with_context(options.graph + ": " + place_of_file(graph, i));
+    }
+    if (!file->valid()) {
+      sizes[name] = plan.sizes[i].count;
+      continue;
     }
     struct stat facts {};
     if (fstat(file->get(), &facts) != 0) return error_from_errno("look at " + name, errno);
@@ -239,7 +271,9 @@ Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions&
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
   std::vector<PackageFile> files;
   size_t name_bytes = 0;
-  const auto add = [&](const std::string& path, const std::string& name) -> Result<void> {
+  const auto add = [&](const std::string& name, Result<OwnedFd> fd) -> Result<void> {
+    if (!fd.ok()) return fd.error();
+    if (!fd->valid()) return {};
     if (files.size() == kMostPacketFds) {
       return Error{ErrorCode::kInvalidArgument,
                    "the graph needs more than " + std::to_string(kMostPacketFds) +
@@ -249,13 +283,15 @@ Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions&
     if (name_bytes > protocol::kExecutorMessage.count / 2) {
       return Error{ErrorCode::kInvalidArgument, "the names of the graph's files are too long"};
     }
-    ASSIGN_OR_RETURN(OwnedFd fd, open_file(path, name));
-    files.push_back({name, std::move(fd)});
+    files.push_back({name, *std::move(fd)});
     return {};
   };
-  RETURN_IF_ERROR(add(options.folder + "/" + options.graph, options.graph));
+  const auto add_file = [&](const std::string& path, const std::string& name) {
+    return add(name, open_file(path, name + " of the package"));
+  };
+  RETURN_IF_ERROR(add_file(options.folder + "/" + options.graph, options.graph));
   for (const std::string& name : constant_files(graph)) {
-    RETURN_IF_ERROR(add(options.folder + "/" + name, name));
+    RETURN_IF_ERROR(add(name, open_constant(options, name)));
   }
   for (const std::string& name : bundles_to_send(options, graph)) {
     ASSIGN_OR_RETURN(const bundle::Bundle bundle, open_bundle(options, name));
@@ -263,7 +299,7 @@ Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions&
     parts.emplace_back(bundle::kManifestFile);
     for (const bundle::Image& image : bundle.manifest().images) parts.push_back(image.file);
     for (const std::string& part : parts) {
-      RETURN_IF_ERROR(add(path_on_disk(options, name + "/" + part), name + "/" + part));
+      RETURN_IF_ERROR(add_file(path_on_disk(options, name + "/" + part), name + "/" + part));
     }
   }
   return files;

@@ -107,7 +107,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       executors_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
-           uses_.links, &driver_},
+           uses_.links, &driver_, options_.sandboxes.folders_of_mounts},
           for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
       sandboxes_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_.runtimes(),

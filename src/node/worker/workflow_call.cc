@@ -1,9 +1,11 @@
 #include "node/worker/workflow_call.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
-#include "decide/workflow/kernel_call.h"
 #include "node/runtime_api/error_type.h"
+#include "node/worker/executor_supervisor.h"
 
 namespace lambent::worker {
 namespace {
@@ -50,11 +52,42 @@ workflow::Failure failure_of(const InvocationResult& result, FunctionKind kind) 
 }  // namespace
 
 Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
-                               const workflow::Component& component) {
-  if (kind == FunctionKind::kKernel) {
-    return workflow::kernel_request(call.input, component.by_value);
-  }
+                               workflow::KernelOutputs outputs) {
+  if (kind == FunctionKind::kKernel) return workflow::kernel_request(call.input, outputs);
   return workflow::to_text(call.input);
+}
+
+workflow::KernelOutputs outputs_of(
+    const workflow::Workflow& graph, uint32_t component, const FunctionSpec* spec,
+    const std::function<const FunctionSpec*(const std::string& name)>& find) {
+  using workflow::KernelOutputs;
+  if (graph.components[component].by_value) return KernelOutputs::kByValue;
+  if (spec == nullptr || spec->kind != FunctionKind::kKernel) return KernelOutputs::kObjects;
+  const auto readers = workflow::inner_readers_of(graph, component);
+  if (!readers || readers->empty()) return KernelOutputs::kObjects;
+  const bool stays = std::ranges::all_of(*readers, [&](uint32_t reader) {
+    const FunctionSpec* other = find(graph.components[reader].function);
+    return other != nullptr && other->kind == FunctionKind::kKernel &&
+           executor_key(*other, DeviceId()) == executor_key(*spec, DeviceId());
+  });
+  return stays ? KernelOutputs::kOnDevice : KernelOutputs::kObjects;
+}
+
+void find_lost(const workflow::Value& input,
+               const std::map<InvocationId, workflow::CallKey>& makers,
+               const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure) {
+  if (failure.type != kObjectFailed) return;
+  std::set<workflow::CallKey> lost;
+  bool is_of_run = false;
+  for (const ObjectId object : workflow::objects_in(input)) {
+    const auto maker = makers.find(object.maker);
+    is_of_run = is_of_run || maker != makers.end();
+    if (!is_gone(object)) continue;
+    if (maker == makers.end()) return;
+    lost.insert(maker->second);
+  }
+  failure.lost.assign(lost.begin(), lost.end());
+  failure.of_place = failure.of_place || (lost.empty() && is_of_run);
 }
 
 workflow::CallEnd end_of(const Result<InvocationResult>& result, FunctionKind kind) {

@@ -2,9 +2,12 @@
 // ended. Pure functions; used by WorkflowHost.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "core/domain/invocation.h"
+#include "decide/workflow/kernel_call.h"
 #include "decide/workflow/run.h"
 
 namespace lambent::worker {
@@ -12,11 +15,27 @@ namespace lambent::worker {
 // The types of errors that workflows have of their own (docs/guides/workflows.md).
 constexpr const char* kCallRejected = "Workflow.CallRejected";
 constexpr const char* kBadAnswer = "Workflow.BadValue";
+// Of a kernel function whose input is gone, or never came to be.
+constexpr const char* kObjectFailed = "Object.Failed";
 
-// What the function of that kind is to be sent. INVALID_ARGUMENT: it is no input for a kernel
-// function.
+// What the function of that kind is to be sent; `outputs` are those of a kernel function.
+// INVALID_ARGUMENT: it is no input for one.
 Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
-                               const workflow::Component& component);
+                               workflow::KernelOutputs outputs);
+
+// What the outputs of a component become that calls `spec` (null: it is not there). What only
+// kernel functions of the same executors read need not come to the host: an executor that breaks
+// takes it along, and then what made it is called again.
+workflow::KernelOutputs outputs_of(
+    const workflow::Workflow& graph, uint32_t component, const FunctionSpec* spec,
+    const std::function<const FunctionSpec*(const std::string& name)>& find);
+
+// What a call of a kernel function that failed for want of its input has lost: calls of its run, by
+// the ids in `makers`, whose objects are gone. Where none of these is gone, they have been made
+// again meanwhile, and the call may be. Nothing is to be done about objects of others.
+void find_lost(const workflow::Value& input,
+               const std::map<InvocationId, workflow::CallKey>& makers,
+               const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure);
 
 // How it ended, as the run is to hear of it.
 workflow::CallEnd end_of(const Result<InvocationResult>& result, FunctionKind kind);

@@ -183,14 +183,22 @@ void WorkflowHost::perform(CallEnded& work) {
   if (call.takes_room) --taking_room_;
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
-  // The run ended before: what this made has no owner.
   // Another node gave it an id of its own.
   const bool has_other_id = call.elsewhere && work.result.ok();
   const InvocationId maker = has_other_id ? work.result->id : work.call;
+  // The run ended before: what this made has no owner.
   if (run == nullptr) return remove_made_by(call.tenant, maker, how);
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, maker, result->value);
+    if (call.kind == FunctionKind::kKernel) run->makers[maker] = call.key;
+  } else if (store_ != nullptr && call.kind == FunctionKind::kKernel) {
+    const auto input = run->run->input_of(call.key);
+    const auto is_gone = [&](ObjectId object) {
+      const auto status = store_->status(run->name.tenant, object);
+      return !status.ok() || status->state == objects::ObjectState::kFailed;
+    };
+    if (input.ok()) find_lost(*input, run->makers, is_gone, std::get<Failure>(how));
   }
   record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);

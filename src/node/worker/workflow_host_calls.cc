@@ -53,7 +53,14 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   // One that is not there is refused when it is submitted.
   const FunctionSpec* spec = events_.find_function(request.function);
   made.kind = spec != nullptr ? spec->kind : FunctionKind::kHandler;
-  auto payload = payload_of(call, made.kind, run.graph->components[call.key.component]);
+  const uint32_t component = call.key.component;
+  const auto [outputs, is_new] = run.outputs.try_emplace(component);
+  if (is_new) {
+    outputs->second = outputs_of(*run.graph, component, spec, [&](const std::string& name) {
+      return events_.find_function({run.name.tenant, name});
+    });
+  }
+  auto payload = payload_of(call, made.kind, outputs->second);
   if (!payload.ok()) {
     unpark(run, id);
     take_turns(CallEnded{id, payload.error()});

@@ -19,8 +19,9 @@ TEST_F(WorkflowHostTest, KernelFunctionsHandObjectsOnWhichGoWithTheRun) {
   function("kernel", FunctionKind::kKernel);
   workflow("chain", kKernels);
   start("chain", R"({"x": [1, 2]})");
-  EXPECT_EQ(calls[0].request.payload,
-            R"({"inputs":[{"data":[1,2],"name":"x"}],"parameters":{"object":true}})");
+  EXPECT_EQ(
+      calls[0].request.payload,
+      R"({"inputs":[{"data":[1,2],"name":"x"}],"parameters":{"keep":"device","object":true}})");
   const std::string made = make_object(0, 0);
   answer(0, kernel_answer(made));
   EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("parameters":{"object":")" + made));
@@ -141,6 +142,70 @@ TEST_F(WorkflowHostTest, ObjectsThatAStepMadeElsewhereAreNeededByTheNextAndGoWit
   run("passes");
   EXPECT_EQ(removed_elsewhere, std::set<ObjectId>{*object_id_from_string(made)});
   EXPECT_EQ(ends.size(), 2u);
+}
+
+TEST_F(WorkflowHostTest, OnlyWhatKernelsOfTheSameExecutorsReadStaysOnTheDevice) {
+  function("kernel", FunctionKind::kKernel);
+  function("apart", FunctionKind::kKernel);
+  specs["apart"].gpu.domain = "apart";
+  function("f");
+  const auto asks_to_keep = [this](const std::string& name) {
+    start(name, R"({"x": 1})");
+    const std::string payload = calls.back().request.payload;
+    fail(calls.size() - 1, "Kernel.Fault", false);
+    return payload.find(R"("keep":"device")") != std::string::npos;
+  };
+  const std::string first = R"({"name": "k", "function": "kernel", "input": {"x": "$input.x"}})";
+  const auto chain = [&](const std::string& name, const std::string& reader,
+                         const std::string& output = "1") {
+    workflow(name,
+             first + R"(, {"name": "l", "function": ")" + reader + R"(", "input": {"x": "$k.y"}})",
+             output);
+  };
+  chain("inner", "kernel");
+  EXPECT_TRUE(asks_to_keep("inner"));
+  chain("given", "kernel", R"("$k.y")");
+  EXPECT_FALSE(asks_to_keep("given"));
+  chain("handled", "f");
+  EXPECT_FALSE(asks_to_keep("handled"));
+  chain("elsewhere", "apart");
+  EXPECT_FALSE(asks_to_keep("elsewhere"));
+  workflow("unread", first + R"(, {"name": "l", "function": "kernel", "after": ["k"]})", "1");
+  EXPECT_FALSE(asks_to_keep("unread"));
+}
+
+TEST_F(WorkflowHostTest, AnObjectThatWentWithItsExecutorIsMadeAgain) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels);
+  start("chain", R"({"x": [1, 2]})");
+  const ObjectId first{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.expect(kDefaultTenant, first).ok());
+  answer(0, kernel_answer(to_string(first)));
+  objects.fail(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  fail(0, "Object.Failed", false);
+  // The step before, and then this one with what that made.
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("data":[1,2])"));
+  const std::string second = make_object(0, 0);
+  answer(0, kernel_answer(second));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(second));
+  answer(0, R"({"outputs":[{"name":"y","datatype":"FP32","shape":[1],"data":[3]}]})");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, AnObjectOfTheCallerThatFailedFailsTheRun) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels);
+  const ObjectId given{new_invocation_id(random), 0};
+  ASSERT_TRUE(objects.expect(kDefaultTenant, given).ok());
+  start("chain", R"({"x": {"object":")" + to_string(given) + R"("}})");
+  objects.fail(kDefaultTenant, given, Error{ErrorCode::kInternal, "its maker broke"});
+  fail(0, "Object.Failed", false);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error_type, "Object.Failed");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What WorkflowHost knows of one run while it waits or runs. Only for the files of WorkflowHost.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,11 +28,13 @@ struct WorkflowHost::LiveRun {
   bool begun = false;
   Instant began{};
   loop::TimerId timer;
-  std::set<InvocationId> calls;  // under way
-  std::set<ObjectId> objects;    // that it made, each held
-  std::set<ObjectId> imported;   // that its values name beside those, each held
-  std::set<ObjectId> elsewhere;  // that it made on other nodes
-  Bytes values;                  // its part of values_
+  std::set<InvocationId> calls;                      // under way
+  std::set<ObjectId> objects;                        // that it made, each held
+  std::set<ObjectId> imported;                       // that its values name beside those, each held
+  std::set<ObjectId> elsewhere;                      // that it made on other nodes
+  std::map<InvocationId, workflow::CallKey> makers;  // of objects: calls of kernel functions
+  std::map<uint32_t, workflow::KernelOutputs> outputs;  // what those of a component become
+  Bytes values;                                         // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;
 };
