@@ -461,7 +461,7 @@ TEST_F(PipelineHostTest, WhoWasBesideTheOneThatKillsAStageIsThereNoMore) {
     EXPECT_EQ(stage_processes.stage_processes.at(first).held.size(), death == 0 ? 2u : 1u)
         << "which of them did it is not known, the next time it is";
     end_stage_process(first, "Runtime exited with error: signal: 11");
-    EXPECT_EQ(ends.contains(blamed), death == 1) << "it was alone, and is told at once";
+    EXPECT_EQ(ends.contains(blamed), death == 1) << "no other was there: it is told at once";
     end_stage_process(last, "stopped");
     clock.advance(seconds(60));
     for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
