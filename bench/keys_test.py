@@ -178,6 +178,18 @@ class KeysTest(unittest.TestCase):
         for beside in ("alone", "beside", "first_come"):
             self.assertGreater(result["copies"][beside]["median_ms"], 0, beside)
 
+    def test_transfer(self):
+        result = last_line(str(BUILD / "bin" / "transfer_bench"), "--quick")
+        self.assertTrue(result["emulated"])
+        self.assertEqual(set(result["cold"]), {"compute_bound", "balanced", "load_bound"})
+        for bound, row in result["cold"].items():
+            for key in ("load_ms", "compute_ms", "whole_ms", "pipelined_ms", "over_max"):
+                self.assertGreater(row[key], 0, f"{bound} {key}")
+        self.assertEqual(set(result["beside"]), {"in_turn", "first_come", "batch_of_all", "blocks_of_16_kib", "not_fused"})
+        for order, row in result["beside"].items():
+            for key in ("alone_ms", "beside_ms", "beside_most_ms", "load_ms", "requests"):
+                self.assertGreater(row[key], 0, f"{order} {key}")
+
     def test_objects(self):
         result = last_line(sys.executable, "-B", str(BENCH / "objects.py"), "--quick", "--rounds", "3")
         for key in ("put_us", "get_us"):

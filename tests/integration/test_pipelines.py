@@ -32,7 +32,8 @@ class Step(Component):
         if value.get("fail") == self.name:
             raise ValueError("told to fail in " + self.name)
         if value.get("die") == self.name:
-            os._exit(7)
+            print("ends its process", flush=True)
+            os.abort() if value.get("how") == "abort" else os._exit(7)
         return {**value, "n": value["n"] * self.factor, "path": value["path"] + [self.name]}
 
 class App(Pipeline):
@@ -294,12 +295,31 @@ class Failures(Pipelines):
         self.assertEqual(sorted(answers), [30 * n for n in range(6)])
         self.remove("killed")
 
-    def test_a_request_that_kills_its_stage_fails_in_the_end(self):
+    def test_a_request_that_ends_its_stage_is_told_at_once_and_ends_no_other(self):
         self.create("deadly")
-        error = self.failure("deadly", {"n": 1, "die": "second"})
-        self.assertIn("exit status 7", error["errorMessage"])
-        self.assertEqual(self.ask("deadly", {"n": 1})["n"], 30)
+        self.ask("deadly", {"n": 1})
+        stages = self.describe("deadly")["instances"][0]["stages"]
+        self.assertGreater(len(stages), 1)
+        for times, (name, how, says) in enumerate((("first", "exit", "exit status 7"), ("second", "exit", "exit status 7"),
+                                                   ("third", "abort", "signal: 6")), 1):
+            error = self.failure("deadly", {"n": 1, "die": name, "how": how})
+            self.assertEqual(error["errorType"], "Runtime.ExitError")
+            self.assertRegex(error["errorMessage"], says + r" in stage \d \(.*" + name)
+            self.assertEqual(self.ask("deadly", {"n": times})["n"], 30 * times)
+            log = self.worker.request("GET", "/v1/functions/deadly/log").body.decode()
+            self.assertEqual(log.count("ends its process"), times, "it ran once")
         self.remove("deadly")
+
+    def test_one_that_ends_its_stage_takes_no_other_request_along(self):
+        self.create("crowded", slo={"ms": 60000})
+        self.ask("crowded", {"n": 1})
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            good = [pool.submit(self.ask, "crowded", {"n": n, "seconds": 0.1}) for n in range(3)]
+            bad = pool.submit(self.failure, "crowded", {"n": 1, "die": "second", "seconds": 0.1})
+            good += [pool.submit(self.ask, "crowded", {"n": n, "seconds": 0.1}) for n in range(3, 6)]
+            self.assertEqual([each.result()["n"] for each in good], [30 * n for n in range(6)])
+            self.assertIn("exit status 7", bad.result()["errorMessage"])
+        self.remove("crowded")
 
     def test_one_that_cannot_start_says_why(self):
         self.create("unstartable", files={"broken": "yes"})

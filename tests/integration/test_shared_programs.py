@@ -41,14 +41,14 @@ class SharedPrograms(WorkerTest):
         for function in self.worker.request("GET", "/v1/functions").json["functions"]:
             self.worker.delete(function["name"])
 
-    def deploy(self, name, programs=(), runtime="shared", domain="", host_code=True):
-        files = {"app.py": APP}
+    def deploy(self, name, programs=(), runtime="shared", domain="", host_code=True, environment=None, more=None):
+        files = {"app.py": APP, **(more or {})}
         for each in programs:
             files[each] = ((PROGRAMS / each).read_bytes(), 0o755)
             if host_code:
                 files[each + ".kernels.so"] = (PROGRAMS / (each + ".kernels.so")).read_bytes()
         tags = {"lambent:gpu-memory": "256MiB", "lambent:gpu-runtime": runtime, "lambent:gpu-domain": domain}
-        self.worker.create(name, make_zip(files), tags=tags, timeout=60, memory=1024)
+        self.worker.create(name, make_zip(files), tags=tags, timeout=60, memory=1024, environment=environment)
 
     def ask(self, name, **event):
         reply = self.worker.invoke(name, event)
@@ -71,6 +71,13 @@ class SharedPrograms(WorkerTest):
         near = self.ask("near")
         self.assert_runs("programs", FORWARDED)
         self.assertEqual(self.ask("near"), near, "a neighbour noticed")
+
+    def test_of_a_list_of_files_the_first_that_can_be_read_has_the_kernels(self):
+        kernels = [(PROGRAMS / f"{name}.kernels.so").read_bytes() for name in ("vector_add", "scan")]
+        self.deploy("listed", ("vector_add",), host_code=False, more={"one.so": kernels[0], "two.so": kernels[1]},
+                    environment={"EMULATED_CUDA_KERNELS": "/no/such.so::/var/task/one.so:/var/task/two.so"})
+        self.assert_runs("listed", ("vector_add",))
+        self.assertIn("it took /var/task/one.so", self.log("listed"))
 
     def test_they_run_in_a_runtime_of_their_own(self):
         programs = ("vector_add", "errors", "unmodified")

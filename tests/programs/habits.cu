@@ -5,6 +5,8 @@
 #endif
 #include <cuComplex.h>
 
+#include <ctime>
+
 #include "program.h"
 
 // A header for both compilers brings for the host what CUDA has.
@@ -33,6 +35,30 @@ __global__ void square(cuFloatComplex* z) {
 }
 
 __global__ void add(int* to, int more) { atomicAdd(to, more); }
+
+// The C library has a clock() as well, of the processor time of the process.
+__global__ void wait_for(clock_t ticks, long long* read) {
+  read[0] = clock64();
+  const clock_t begin = clock();
+  while (clock() - begin < ticks) {
+  }
+  read[1] = begin;
+  read[2] = clock();
+  read[3] = clock64();
+}
+
+bool a_kernels_clock_ticks_as_its_clock64_does() {
+  long long *read, host[4];
+  OK(cudaMalloc(&read, sizeof host));
+  wait_for<<<1, 1>>>(1000, read);
+  OK(cudaMemcpy(host, read, sizeof host, cudaMemcpyDeviceToHost));
+  OK(cudaFree(read));
+  // A GPU's clock() may be the lower half of the other.
+  const auto between = [&](long long ticks) {
+    return static_cast<unsigned>(ticks - host[0]) <= host[3] - host[0];
+  };
+  return std::clock() >= 0 && host[3] - host[0] >= 1000 && between(host[1]) && between(host[2]);
+}
 
 bool an_index_may_stand_beside_an_int() {
   int *out, host[8];
@@ -113,6 +139,7 @@ int main() {
   EXPECT(an_index_may_stand_beside_an_int());
   EXPECT(a_program_may_define_for_its_host_what_cuda_has());
   EXPECT(complex_numbers_are_the_toolkits());
+  EXPECT(a_kernels_clock_ticks_as_its_clock64_does());
   EXPECT(a_stream_of_a_part_may_go_before_the_capture_ends());
   std::puts("right");
   return 0;

@@ -1,4 +1,5 @@
 """What ./dev strangers says of programs: its judgements, and a made-up checkout of programs that are right, wrong, refused and endless."""
+import argparse
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import unittest
 import build
 import judge
 import programs
+import strangers
 
 HERE = pathlib.Path(__file__).resolve().parent
 PREFIX = pathlib.Path(os.environ["LAMBENT_PREFIX"])
@@ -69,6 +71,13 @@ class Judgements(unittest.TestCase):
         self.assertEqual(judge.own_check("fine\n", strict)[0], True)
         self.assertEqual(judge.own_check("fine\nmismatch at 3\n", strict)[0], False)
         self.assertEqual(judge.own_check("passed\n", strict)[0], False)
+
+    def test_the_limit_is_of_work_and_a_program_that_only_waits_is_stopped_later(self):
+        runner = strangers.Runner.__new__(strangers.Runner)
+        runner.options = argparse.Namespace(limit=0.4)
+        for code, status in (("import time; time.sleep(0.8)", 0), ("import time; time.sleep(100)", None), ("while True: pass", None)):
+            self.assertEqual(runner.run([sys.executable, "-c", code], HERE, dict(os.environ))[0], status, code)
+        self.assertGreaterEqual(runner.worked_s, 0.4)
 
     def test_a_program_of_hecbench_is_what_its_make_file_does(self):
         with tempfile.TemporaryDirectory(prefix="lambent-strangers-") as name:
@@ -135,7 +144,7 @@ class Checkout(unittest.TestCase):
         self.assertEqual((self.rows["silent"]["bare"], self.rows["silent"]["moving"]), ("ends", "same"), self.rows["silent"])
 
     def test_what_goes_wrong_is_told_with_the_reason(self):
-        for name, word, why in (("wrong", "wrong", "FAILED"), ("broken", "ended", "no luck"), ("endless", "no end", "12 s"),
+        for name, word, why in (("wrong", "wrong", "FAILED"), ("broken", "ended", "no luck"), ("endless", "no end", "s of work"),
                                 ("refused", "not built", "inline PTX"), ("drawn", "not tried", "OpenGL")):
             self.assertEqual(self.rows[name]["bare"], word, self.rows[name])
             self.assertIn(why, self.rows[name]["why"])

@@ -2,6 +2,8 @@
 // what is learnt from them.
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/check.h"
 #include "decide/slice_scheduling/slice_dispatcher_state.h"
@@ -81,29 +83,47 @@ void SliceDispatcher::State::apply(const Load& decision) {
 
 void SliceDispatcher::State::apply(const Assign& decision) {
   Instance& instance = world.instances.at(decision.instance);
-  const JobId id{++last_job};
-  const auto count = static_cast<int64_t>(decision.requests.size());
-  Job job{.instance = instance.id,
-          .requests = {},
-          .given = now,
-          .expected = instance.finish_of(decision.requests.size(), now) - now};
-  bool alone = false;
-  for (const InvocationId request : decision.requests) {
-    job.requests.push_back(take(request));
-    alone = alone || job.requests.back().attempts > 0;
-    running.emplace(request, id);
+  std::vector<QueuedRequest> together;
+  const auto give_together = [&] {
+    if (!together.empty()) give(instance, std::exchange(together, {}), false);
+  };
+  for (const InvocationId id : decision.requests) {
+    QueuedRequest request = take(id);
+    if (request.attempts == 0) {
+      together.push_back(std::move(request));
+      continue;
+    }
+    // An instance ended under it: if another does, it is to be known whether it was this one.
+    give_together();
+    give(instance, {std::move(request)}, true);
   }
+  give_together();
+}
+
+void SliceDispatcher::State::give(Instance& instance, std::vector<QueuedRequest> requests,
+                                  bool alone) {
+  const JobId id{++last_job};
+  const auto count = static_cast<int64_t>(requests.size());
+  std::vector<InvocationId> ids;
+  for (const QueuedRequest& request : requests) {
+    ids.push_back(request.id);
+    running.emplace(request.id, id);
+  }
+  Job job{.instance = instance.id,
+          .requests = std::move(requests),
+          .given = now,
+          .expected = instance.finish_of(ids.size(), now) - now};
   jobs.emplace(id, std::move(job));
   records.at(instance.id).jobs.push_back(id);
   ++instance.jobs;
-  instance.requests += decision.requests.size();
+  instance.requests += ids.size();
   instance.last_used = now;
   const Duration work = instance.bottleneck() * count;
   instance.busy_until = std::max(now, instance.busy_until) + work;
   instance.busy += work;
   instance.given.add(to_seconds(work), now);
   window_moves = true;
-  act(GiveJob{id, instance.id, decision.requests, alone});
+  act(GiveJob{id, instance.id, std::move(ids), alone});
 }
 
 void SliceDispatcher::State::on(const JobFinished& event) {

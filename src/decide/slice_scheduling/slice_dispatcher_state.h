@@ -74,6 +74,8 @@ struct SliceDispatcher::State {
   // `counts`: as one more attempt.
   void put_back(QueuedRequest request, FunctionId function, const Error& error, bool counts);
 
+  // One job of them.
+  void give(Instance& instance, std::vector<QueuedRequest> requests, bool alone);
   void retire(Instance& instance);
   void retire_all(FunctionState& function);
   void stop_if_idle(Instance& instance);

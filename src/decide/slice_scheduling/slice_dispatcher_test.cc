@@ -142,6 +142,29 @@ TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
       << "the next time it is known who was at work";
 }
 
+TEST_F(Story, RequestsThatAnInstanceDiedUnderAreJobsOfTheirOwn) {
+  host_.add_slices({1});
+  const auto function = function_of(1, {{20, 2000}});
+  function->most_batch = 4;
+  host_.give(FunctionPut{function});
+  const InstanceId instance = started(kBlur, 1);
+  const InvocationId first = host_.submit(kBlur);
+  const InvocationId second = host_.submit(kBlur);
+  decide(Assign{{first, second}, instance});
+  EXPECT_TRUE(host_.given_alone().empty());
+  host_.kill(instance);
+  const InvocationId third = host_.submit(kBlur);
+  const InstanceId another = started(kBlur, 2);
+  decide(Assign{{first, second, third}, another});
+  EXPECT_EQ(host_.given_alone(), (std::set<JobId>{JobId(2), JobId(3)}));
+  EXPECT_EQ(host_.world().find(another)->jobs, 3U);
+  EXPECT_EQ(host_.world().find(another)->requests, 3U);
+  host_.run_for(seconds(10));
+  for (const InvocationId each : {first, second, third}) {
+    EXPECT_FALSE(host_.outcomes().at(each).error);
+  }
+}
+
 TEST_F(Story, AWholeFunctionHasAPlaceForTheNextShortlyBeforeItsJobIsDone) {
   host_.add_slices({1});
   host_.give(FunctionPut{function_of(1, {{400, 2000}})});

@@ -64,13 +64,13 @@ uint32_t channel_at(int format, uintptr_t address, bool floats) {
 
 Texel element_at(const Texture& texture, uintptr_t address) {
   Texel texel;
-  if (texture.format.channel_bytes() == 4) {
+  if (texture.channel_bytes == 4) {
     for (unsigned i = 0; i < texture.format.channels; i++) {
       texel.words[i] = number_at<uint32_t>(address + 4 * i);
     }
     return texel;
   }
-  const size_t step = texture.format.channel_bytes();
+  const size_t step = texture.channel_bytes;
   for (unsigned i = 0; i < texture.format.channels; i++) {
     uint32_t& word = texel.words[i];
     word = channel_at(texture.format.format, address + i * step, texture.gives_floats);
@@ -93,9 +93,12 @@ Texel border_of(const Texture& texture) {
 // Nothing beyond this is told apart: far outside of any texture, and exact as an integer.
 constexpr float kFarAway = 1 << 24;
 
+// Without std::floor, which is many instructions where it may not be one.
 int64_t floor_of(float value) {
   if (!(value > -kFarAway)) return -static_cast<int64_t>(kFarAway);  // no number too
-  return static_cast<int64_t>(std::floor(std::min(value, kFarAway)));
+  if (value >= kFarAway) return static_cast<int64_t>(kFarAway);
+  const auto towards_zero = static_cast<int32_t>(value);
+  return towards_zero - (static_cast<float>(towards_zero) > value ? 1 : 0);
 }
 
 // The number of the element that stands for one outside; false: the border does.
@@ -125,7 +128,7 @@ struct Place {
   float weight = 0;  // of the next
 };
 
-// One dimension of a position. Wrapping and mirroring are of normalised coordinates only.
+// One dimension of a position.
 struct Axis {
   int64_t size;
   CUaddress_mode mode;
@@ -136,19 +139,20 @@ bool mixes(const Texture& texture) {
   return texture.descriptor.filterMode == CU_TR_FILTER_MODE_LINEAR && texture.gives_floats;
 }
 
+// In elements.
+float scaled(const Texture& texture, CUaddress_mode mode, float coordinate, size_t size) {
+  if (!texture.normalised) return coordinate;
+  // The turn is taken off before the product, which would lose what is behind the point.
+  if (mode == CU_TR_ADDRESS_MODE_WRAP) coordinate -= std::floor(coordinate);
+  if (mode == CU_TR_ADDRESS_MODE_MIRROR) coordinate -= 2 * std::floor(coordinate / 2);
+  return coordinate * static_cast<float>(size);
+}
+
 Axis axis_of(const Texture& texture, int number, float coordinate, size_t size, bool filtered) {
   Axis axis;
   axis.size = static_cast<int64_t>(size);
-  axis.mode = texture.descriptor.addressMode[number];
-  const bool normalised = texture.descriptor.flags & CU_TRSF_NORMALIZED_COORDINATES;
-  if (normalised) {
-    // The turn is taken off before the product, which would lose what is behind the point.
-    if (axis.mode == CU_TR_ADDRESS_MODE_WRAP) coordinate -= std::floor(coordinate);
-    if (axis.mode == CU_TR_ADDRESS_MODE_MIRROR) coordinate -= 2 * std::floor(coordinate / 2);
-    coordinate *= static_cast<float>(size);
-  } else if (axis.mode == CU_TR_ADDRESS_MODE_WRAP || axis.mode == CU_TR_ADDRESS_MODE_MIRROR) {
-    axis.mode = CU_TR_ADDRESS_MODE_CLAMP;
-  }
+  axis.mode = texture.modes[number];
+  coordinate = scaled(texture, axis.mode, coordinate, size);
   if (!filtered) {
     axis.place.first = floor_of(coordinate);
     return axis;
@@ -169,7 +173,7 @@ Texel element_of(const Texture& texture, const TexturePlane& plane, const Axis* 
   }
   return element_at(texture, plane.base + static_cast<size_t>(at[2]) * plane.slice_bytes +
                                  static_cast<size_t>(at[1]) * plane.row_bytes +
-                                 static_cast<size_t>(at[0]) * texture.format.bytes());
+                                 static_cast<size_t>(at[0]) * texture.element_bytes);
 }
 
 void add(Texel& sum, const Texel& part, float weight) {
@@ -240,9 +244,8 @@ void fetch(const emulated_texture* functions, int64_t index, uint32_t words[4]) 
   const Texture& texture = whole(functions);
   const TexturePlane& plane = texture.levels[0];
   const bool inside = index >= 0 && static_cast<size_t>(index) < plane.width;
-  give(inside
-           ? element_at(texture, plane.base + static_cast<size_t>(index) * texture.format.bytes())
-           : Texel{},
+  give(inside ? element_at(texture, plane.base + static_cast<size_t>(index) * texture.element_bytes)
+              : Texel{},
        words);
 }
 
@@ -269,13 +272,15 @@ void sample_nearest(const emulated_texture* functions, int dimensions, const emu
   const TexturePlane& plane = texture.levels[0];
   const float coordinates[] = {at->x, at->y, at->z};
   const size_t sizes[] = {plane.width, plane.height, plane.slices};
-  const size_t steps[] = {texture.format.bytes(), plane.row_bytes, plane.slice_bytes};
+  const size_t steps[] = {texture.element_bytes, plane.row_bytes, plane.slice_bytes};
   uintptr_t address = plane.base;
   if (dimensions < 3) address += slice_of(plane, at->layer) * plane.slice_bytes;
   for (int i = 0; i < dimensions; i++) {
-    const Axis axis = axis_of(texture, i, coordinates[i], sizes[i], false);
-    int64_t index = axis.place.first;
-    if (!put_inside(axis.mode, axis.size, &index)) return give(border_of(texture), words);
+    const CUaddress_mode mode = texture.modes[i];
+    int64_t index = floor_of(scaled(texture, mode, coordinates[i], sizes[i]));
+    if (!put_inside(mode, static_cast<int64_t>(sizes[i]), &index)) {
+      return give(border_of(texture), words);
+    }
     address += static_cast<size_t>(index) * steps[i];
   }
   give(element_at(texture, address), words);
@@ -332,10 +337,9 @@ float level_of(const emulated_texture* functions, int dimensions, const float dx
   const Texture& texture = whole(functions);
   const TexturePlane& plane = texture.levels[0];
   const size_t sizes[] = {plane.width, plane.height, plane.slices};
-  const bool normalised = texture.descriptor.flags & CU_TRSF_NORMALIZED_COORDINATES;
   float squares[2] = {};
   for (int i = 0; i < dimensions; i++) {
-    const float scale = normalised ? static_cast<float>(sizes[i]) : 1;
+    const float scale = texture.normalised ? static_cast<float>(sizes[i]) : 1;
     squares[0] += dx[i] * scale * dx[i] * scale;
     squares[1] += dy[i] * scale * dy[i] * scale;
   }
@@ -378,7 +382,17 @@ bool format_of_view(CUresourceViewFormat view, ElementFormat* format) {
 void finish_texture(Texture& texture) {
   const bool is_float =
       texture.format.format == CU_AD_FORMAT_FLOAT || texture.format.format == CU_AD_FORMAT_HALF;
-  const bool narrow = texture.format.channel_bytes() < 4;
+  texture.channel_bytes = texture.format.channel_bytes();
+  texture.element_bytes = texture.format.bytes();
+  texture.normalised = texture.descriptor.flags & CU_TRSF_NORMALIZED_COORDINATES;
+  for (int i = 0; i < 3; i++) {
+    texture.modes[i] = texture.descriptor.addressMode[i];
+    // Wrapping and mirroring are of normalised coordinates only.
+    const bool turns = texture.modes[i] == CU_TR_ADDRESS_MODE_WRAP ||
+                       texture.modes[i] == CU_TR_ADDRESS_MODE_MIRROR;
+    if (turns && !texture.normalised) texture.modes[i] = CU_TR_ADDRESS_MODE_CLAMP;
+  }
+  const bool narrow = texture.channel_bytes < 4;
   texture.gives_floats =
       is_float || (narrow && !(texture.descriptor.flags & CU_TRSF_READ_AS_INTEGER));
   const bool nearest = texture.levels.size() == 1 && !mixes(texture);

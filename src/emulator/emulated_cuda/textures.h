@@ -41,11 +41,16 @@ struct Texture {
   bool has_view = false;
   unsigned array_flags = 0;  // CUDA_ARRAY3D_LAYERED and its kin
   bool linear_memory = false;
-  bool gives_floats = false;      // otherwise integers
   const void* context = nullptr;  // the primary one of a green one's
+
+  // By finish_texture, so that no sample computes them.
+  bool gives_floats = false;  // otherwise integers
+  bool normalised = false;
+  CUaddress_mode modes[3] = {};  // those that are followed
+  size_t channel_bytes = 0, element_bytes = 0;
 };
 
-// Fills in `functions` and `gives_floats` by the format and the descriptor.
+// Fills in `functions` and what else follows from the format and the descriptor.
 void finish_texture(Texture& texture);
 
 // A surface object; the same of it.

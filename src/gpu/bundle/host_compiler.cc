@@ -121,6 +121,7 @@ Result<ChildOutcome> compile_and_link(const HostCompilation& c, const std::strin
                                    "-Wl,-z,defs",
                                    "-Wl,-z,noexecstack",
                                    "-Wl,--gc-sections",
+                                   "-Wl,--wrap=clock",  // lambent/host/clock.h has it
                                    object,
                                    buffer,
                                    "-o",

@@ -27,6 +27,26 @@ bool read_beside(const char* file, FileContent* content) {
   return read_whole_file(path, content) == CUDA_SUCCESS;
 }
 
+// The first file of the list that can be read: an image has one module in the executor.
+bool read_named(const char* list, FileContent* content) {
+  char path[PATH_MAX];
+  while (*list != '\0') {
+    const size_t length = std::strcspn(list, ":");
+    const bool fits = length > 0 && length < sizeof(path);
+    if (fits) std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(length), list);
+    list += length + (list[length] == ':' ? 1 : 0);
+    if (!fits || read_whole_file(path, content) != CUDA_SUCCESS) continue;
+    static bool said = false;
+    if (*list != '\0' && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+      say("a shared runtime takes one file of EMULATED_CUDA_KERNELS, compile all sources into one "
+          "('lambent-bundle host a.cu b.cu'): it took ",
+          path);
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 CUresult read_whole_file(const char* path, FileContent* content) {
@@ -58,7 +78,7 @@ CUresult read_whole_file(const char* path, FileContent* content) {
 
 bool read_side_code(const void* image, FileContent* content) {
   const char* named = std::getenv(kKernelsVariable);
-  if (named != nullptr && read_whole_file(named, content) == CUDA_SUCCESS) return true;
+  if (named != nullptr && read_named(named, content)) return true;
   Dl_info holder;
   if (dladdr(image, &holder) != 0 && holder.dli_fname != nullptr &&
       read_beside(holder.dli_fname, content)) {

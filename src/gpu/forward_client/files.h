@@ -15,8 +15,8 @@ struct FileContent {
 };
 CUresult read_whole_file(const char* path, FileContent* content);
 
-// FILE of EMULATED_CUDA_KERNELS, or FILE.kernels.so beside the file that holds the image or beside
-// the program, as the emulated driver looks for them. False if there is none.
+// The first file of those in EMULATED_CUDA_KERNELS that can be read, or FILE.kernels.so beside the
+// file that holds the image or beside the program. False if there is none.
 bool read_side_code(const void* image, FileContent* content);
 
 // Whether so much can be there: a damaged image states any size.

@@ -62,6 +62,9 @@ struct SandboxEnd : RunReport {
   };
   std::vector<Other> others;
   bool context_is_broken = false;  // its CUDA context, after an answer: it was stopped for that
+  // Its own code ended it, by an exit, a fault or too much memory: no signal came that only others
+  // send, and it was not stopped.
+  bool by_itself = false;
 };
 
 // One with a GPU that the program before this one left, idle.

@@ -97,8 +97,9 @@ struct HostedSandbox {
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
   std::optional<EndWords> end_words;
   std::string end_payload;
-  bool start_was_lost = false;  // lambent-launcher ended before it was ready
-  loop::TimerId grace;          // of one that was asked to end
+  bool start_was_lost = false;   // lambent-launcher ended before it was ready
+  bool ended_by_itself = false;  // as SandboxEnd::by_itself
+  loop::TimerId grace;           // of one that was asked to end
   // It is to be kept for the next program once what it is in the middle of is over; if it cannot
   // be, it ends so, and has so much time for that.
   struct KeptLater {

@@ -324,13 +324,56 @@ TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
   EXPECT_EQ(ends.at(two).outcome, Outcome::kSucceeded);
 }
 
+TEST_F(PipelineHostTest, ARequestThatEndsItsStageIsAnsweredAtOnceAndTheNextOneIsServed) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId guilty = submit(1);
+  all_ready(2);
+  const SandboxId first = newest(0, 2), last = newest(1, 2);
+  answer(first, first_answer);
+  const InvocationId next = submit(2);
+  end_stage_process(last, "Runtime exited with error: exit status 3", 1);
+  ASSERT_TRUE(ends.contains(guilty)) << "though the other stage is still there";
+  EXPECT_EQ(ends[guilty].outcome, Outcome::kFunctionError);
+  EXPECT_EQ(ends[guilty].error_type, "Runtime.ExitError");
+  EXPECT_THAT(ends[guilty].payload, HasSubstr("exit status 3 in stage 1 (classify) on slice 0:"));
+  EXPECT_TRUE(stage_processes.stage_processes.at(first).stopped);
+  end_stage_process(first, "stopped");
+  clock.advance(seconds(60));
+  for (int i = 0; i < 100 && stage_processes.order.size() < 4; ++i) loop.run_once(milliseconds(0));
+  ASSERT_EQ(stage_processes.order.size(), 4u);
+  all_ready(2);
+  EXPECT_EQ(stage_processes.stage_processes.at(newest(0, 2)).given.size(), 1u) << "it is over";
+  answer(newest(0, 2), first_answer);
+  answer(newest(1, 2), last_answer);
+  EXPECT_EQ(ends.at(next).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, WhatOthersKillBeginsAgainAndFailsAtTheThirdTime) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId id = submit(1);
+  for (size_t death = 1; death <= 3; ++death) {
+    all_ready(2);
+    const SandboxId first = newest(0, 2), last = newest(1, 2);
+    EXPECT_FALSE(ends.contains(id)) << "death " << death;
+    end_stage_process(first, "Runtime exited with error: signal: 9");
+    end_stage_process(last, "stopped");
+    clock.advance(seconds(60));
+    for (int i = 0; i < 100 && stage_processes.order.size() == 2 * death; ++i)
+      loop.run_once(milliseconds(0));
+  }
+  EXPECT_EQ(ends.at(id).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(stage_processes.order.size(), 6u);
+}
+
 TEST_F(PipelineHostTest, WhoWasNotWhereAStageDiedIsNotBlamed) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
   const InvocationId blamed = submit(1);
   all_ready(2);
   const InvocationId bystander = submit(2);
-  for (int death = 0; death < 3; ++death) {
+  for (int death = 0; death < 2; ++death) {
     const SandboxId first = newest(0, 2), last = newest(1, 2);
     const size_t before = stage_processes.order.size();
     // The other stage sees its channel break before the end is heard of.
@@ -338,6 +381,7 @@ TEST_F(PipelineHostTest, WhoWasNotWhereAStageDiedIsNotBlamed) {
            R"({"components": {}, "broken": "gone", "results": [{"error": {"errorType": "x"}}]})");
     EXPECT_FALSE(stage_processes.stage_processes.at(first).stopped);
     end_stage_process(first, "Runtime exited with error: exit status 7");
+    EXPECT_EQ(ends.contains(blamed), death == 1) << "no other was there: it is told at once";
     end_stage_process(last, "stopped");
     clock.advance(seconds(60));
     for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
@@ -411,12 +455,13 @@ TEST_F(PipelineHostTest, WhoWasBesideTheOneThatKillsAStageIsThereNoMore) {
   const InvocationId blamed = submit(1);
   all_ready(2);
   const InvocationId beside = submit(2);
-  for (int death = 0; death < 3; ++death) {
+  for (int death = 0; death < 2; ++death) {
     const SandboxId first = newest(0, 2), last = newest(1, 2);
     const size_t before = stage_processes.order.size();
     EXPECT_EQ(stage_processes.stage_processes.at(first).held.size(), death == 0 ? 2u : 1u)
         << "which of them did it is not known, the next time it is";
     end_stage_process(first, "Runtime exited with error: signal: 11");
+    EXPECT_EQ(ends.contains(blamed), death == 1) << "no other was there: it is told at once";
     end_stage_process(last, "stopped");
     clock.advance(seconds(60));
     for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)

@@ -383,16 +383,13 @@ void PipelineInstance::stage_process_ended(SandboxEnd end) {
     // A runtime that could not load the function says why itself.
     const bool is_told = end.error.code == ErrorCode::kFailedPrecondition;
     if (!is_told) end.error.message += " in " + name_of(index);
+    // What it was given when its end was on the way already, it never saw.
+    const std::vector<JobId> seen = seen_by(stage_process, end.unseen);
+    if (end.by_itself) fail_the_only_one(seen, end);
     stop(end.error, end.error_type);
     if (is_told) end_->payload = std::move(end.payload);
     end_->log_tail = std::move(end.log_tail);
-    end_->blamed.emplace();
-    // What it was given when its end was on the way already, it never saw.
-    for (const Held& each : stage_process.held) {
-      const bool seen =
-          std::find(end.unseen.begin(), end.unseen.end(), each.invocation) == end.unseen.end();
-      if (seen) end_->blamed->push_back(each.job);
-    }
+    end_->blamed = seen;
     // It is not over, and what this stage did for it may have been the end of the stage: a broken
     // context is found after the answer.
     const bool answered = stage_process.answered && jobs_.contains(*stage_process.answered);
@@ -401,6 +398,25 @@ void PipelineInstance::stage_process_ended(SandboxEnd end) {
     }
   }
   end_if_gone();
+}
+
+std::vector<JobId> PipelineInstance::seen_by(const StageProcess& stage_process,
+                                             const std::vector<InvocationId>& unseen) {
+  std::vector<JobId> seen;
+  for (const Held& each : stage_process.held) {
+    if (std::ranges::find(unseen, each.invocation) == unseen.end()) seen.push_back(each.job);
+  }
+  return seen;
+}
+
+void PipelineInstance::fail_the_only_one(const std::vector<JobId>& seen, const SandboxEnd& end) {
+  if (seen.size() != 1) return;
+  const auto found = jobs_.find(seen.front());
+  if (found == jobs_.end() || found->second.requests.size() != 1) return;
+  events_.on_ending();
+  found->second.end.log_tail += end.log_tail;
+  // It is told first: the others that are in here start again elsewhere, this one does not.
+  fail(seen.front(), failure_of(end.error_type, end.error.message));
 }
 
 void PipelineInstance::end_if_gone() {

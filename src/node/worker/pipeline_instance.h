@@ -156,6 +156,12 @@ class PipelineInstance {
   void time_out(size_t stage_process);
   void finish(slice_scheduling::JobId job);
   void fail(slice_scheduling::JobId job, RequestAnswer failure);
+  // What it holds without that of which it never saw anything.
+  static std::vector<slice_scheduling::JobId> seen_by(const StageProcess& stage_process,
+                                                      const std::vector<InvocationId>& unseen);
+  // Of a stage process that its own code ended: where it was at work on one request only, that one
+  // ended it, and would end the next one as well.
+  void fail_the_only_one(const std::vector<slice_scheduling::JobId>& seen, const SandboxEnd& end);
   void end_if_gone();
   // Ends it if the move of its memory is not over in time.
   void limit_move();

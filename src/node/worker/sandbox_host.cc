@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -606,6 +607,8 @@ bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
     words = {{ErrorCode::kUnavailable, "lambent-launcher ended while the sandbox started"},
              "Sandbox.Failure"};
   }
+  sandbox.ended_by_itself = !sandbox.end_words && !exit.killed && !exit.launcher_ended &&
+                            (exit.out_of_memory || exit.signal != SIGKILL);
   log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
                                 {"function", sandbox.spec.name.name},
                                 {"how", sandbox::to_string(exit)}});
@@ -655,6 +658,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (sandbox->start_was_lost) end.undelivered = true;
   tell_each(*sandbox, end);
   end.context_is_broken = sandbox->replaced;
+  end.by_itself = sandbox->ended_by_itself;
   end.sandbox = id;
   end.init = sandbox->unfinished_init(loop_.clock().now());
   end.error = std::move(error);

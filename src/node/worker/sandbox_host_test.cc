@@ -300,6 +300,7 @@ TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
   launcher.end(kSandbox, {.signal = 9});
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
   EXPECT_EQ(ends[0].unseen, std::vector<InvocationId>{kThird}) << "it was at work on the second";
+  EXPECT_FALSE(ends[0].by_itself) << "others send that signal";
   EXPECT_THAT(ends[0].log_tail, HasSubstr("START RequestId: " + to_string(kNext)));
   EXPECT_THAT(ends[0].log_tail, HasSubstr("of either\n"));
   EXPECT_THAT(ends[0].log_tail, testing::Not(HasSubstr(to_string(kInvocation))));
@@ -333,6 +334,7 @@ TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInFlightOnItsWayOutIsUnseen) {
   EXPECT_EQ(ends[0].invocation, kNext);
   EXPECT_EQ(ends[0].returned_payload, "the second");
   EXPECT_TRUE(ends[0].context_is_broken);
+  EXPECT_FALSE(ends[0].by_itself) << "it was stopped";
 }
 
 TEST_F(SandboxHostTest, AContextThatBreaksBeforeTheNextEndIsNotOfTheAnswerBefore) {
@@ -351,6 +353,7 @@ TEST_F(SandboxHostTest, AContextThatBreaksBeforeTheNextEndIsNotOfTheAnswerBefore
   launcher.end(kSandbox, {.signal = 6});
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
   EXPECT_FALSE(ends[0].context_is_broken) << "nothing was answered with it";
+  EXPECT_TRUE(ends[0].by_itself);
 }
 
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
@@ -358,6 +361,7 @@ TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
   launcher.end(kSandbox, {.signal = 9, .out_of_memory = true, .memory_peak = Bytes::mib(128)});
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
   EXPECT_EQ(ends[0].error_type, "Runtime.OutOfMemory");
+  EXPECT_TRUE(ends[0].by_itself);
   EXPECT_THAT(ends[0].payload, HasSubstr("128 MiB"));
   EXPECT_THAT(ends[0].payload, HasSubstr("/tmp"))
       << "what a function writes counts, and not all know";

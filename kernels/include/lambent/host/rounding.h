@@ -7,13 +7,32 @@
 
 namespace lambent::host {
 
+#if defined(__x86_64__)
+// The C library's would set the mode of the x87 unit as well, in which nothing is computed here:
+// five times as slow.
+inline unsigned begin_rounding(int mode) {
+  unsigned before, during;
+  asm volatile("stmxcsr %0" : "=m"(before) : : "memory");
+  during = (before & ~0x6000u) | static_cast<unsigned>(mode) << 3;
+  asm volatile("ldmxcsr %0" : : "m"(during) : "memory");
+  return before;
+}
+inline void end_rounding(unsigned before) { asm volatile("ldmxcsr %0" : : "m"(before) : "memory"); }
+#else
+inline int begin_rounding(int mode) {
+  const int before = fegetround();
+  fesetround(mode);
+  return before;
+}
+inline void end_rounding(int before) { fesetround(before); }
+#endif
+
 // Operands pass through volatiles so that nothing is computed outside of the mode.
 template <typename Operation>
 __attribute__((noinline)) inline auto rounded(int mode, Operation operation) {
-  const int before = fegetround();
-  fesetround(mode);
+  const auto before = begin_rounding(mode);
   volatile auto result = operation();
-  fesetround(before);
+  end_rounding(before);
   return +result;
 }
 

@@ -160,6 +160,7 @@ class PipelineHostTest : public testing::Test {
     const auto& held = stage_processes.stage_processes.at(stage_process).held;
     end.unseen.assign(held.end() - static_cast<ptrdiff_t>(unseen), held.end());
     end.context_is_broken = why.find("CUDA context") != std::string::npos;
+    end.by_itself = why.starts_with("Runtime exited") && !why.ends_with("signal: 9");
     end.sandbox = stage_process;
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";
