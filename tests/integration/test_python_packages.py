@@ -38,6 +38,31 @@ def handler(event, context):
 """
 
 
+# A handler, and as a program a server.
+SERVER = """
+import http.server
+import json
+import os
+import sys
+
+
+def handler(event, context):
+    return [f'{sys.version_info.major}.{sys.version_info.minor}', sys.prefix]
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        import apple
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps([apple.VERSION, sys.prefix]).encode())
+
+
+if __name__ == "__main__":
+    http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Answer).serve_forever()
+"""
+
+
 def python_json(requirements, version="", **more):
     return json.dumps({"version": version, "requirements": requirements, **more})
 
@@ -173,6 +198,18 @@ class PythonPackagesTest(unittest.TestCase):
         # Others are unharmed.
         self.deploy("after", ["pear"])
         self.assertEqual(self.worker.invoke("after", {"module": "pear"}).json["version"], "2.0")
+
+    def test_the_table_by_itself_says_that_python_runs_an_http_function_and_a_version_by_itself_which(self):
+        for name, kind, python in (("table", 'kind = "http"\ncommand = ["python3", "server.py"]\n', 'requirements = ["apple"]'),
+                                   ("only", 'handler = "server.handler"\n', f'version = "{VERSION}"')):
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / "server.py").write_text(SERVER)
+            (folder / "lambent.toml").write_text(f'name = "{name}"\n{kind}\n[python]\n{python}\n')
+            done = subprocess.run([LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.worker.request("GET", "/f/table/").json, ["1.0", "/opt/lambent/python"])
+        self.assertEqual(self.worker.invoke("only").json, [VERSION, "/opt/lambent/python"])
 
     def test_the_command_shows_the_reason_and_its_exit_status(self):
         folder = self.folder / "cli"
