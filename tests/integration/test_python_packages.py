@@ -82,6 +82,9 @@ class PythonPackagesTest(unittest.TestCase):
         write_wheel(cls.wheels, "bad_syntax", files={"bad_syntax/__init__.py": "VERSION = '1.0'\n", "bad_syntax/old.py": "print 'x'\n"})
         write_wheel(cls.wheels, "tested", files={
             "tested/__init__.py": "VERSION = '1.0'\n", "tested/tests/__init__.py": "VERSION = 'tests'\n", "tested/contest.py": "VERSION = '2.0'\n"})
+        # Two that the compiler gives up, before and beside those that are to be compiled.
+        deep = {"deep/a.py": f"x = {'-' * 50000}1\n", "deep/b.py": "x = = 1\n", "deep/__init__.py": ""}
+        write_wheel(cls.wheels, "deep", files=deep | {f"deep/z{number}.py": f"VERSION = {number}\n" for number in range(40)})
         # Hostile ones.
         write_wheel(cls.wheels, "outside", files={"../../../../../../escaped.py": "x = 1\n", "outside/__init__.py": "VERSION = '1.0'\n"})
         write_wheel(cls.wheels, "absolute", files={"/tmp/absolute_escaped.py": "x = 1\n", "absolute/__init__.py": "VERSION = '1.0'\n"})
@@ -131,6 +134,12 @@ class PythonPackagesTest(unittest.TestCase):
         for module, version, cached in (("tested", "1.0", True), ("tested.contest", "2.0", True), ("tested.tests", "tests", False)):
             answer = self.worker.invoke("tested", {"module": module}).json
             self.assertEqual((answer["version"], answer["cached"]), (version, cached), module)
+
+    def test_a_file_that_cannot_be_compiled_keeps_no_other_from_it(self):
+        self.deploy("deep", ["deep"], VERSION)
+        for number in range(40):
+            answer = self.worker.invoke("deep", {"module": f"deep.z{number}"}).json
+            self.assertEqual((answer["version"], answer["cached"]), (number, True))
 
     def test_the_code_goes_before_the_packages(self):
         files = {"app.py": HANDLER, "pear.py": "VERSION = 'mine'\n", ".lambent/python.json": python_json(["pear"])}
