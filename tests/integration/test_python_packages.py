@@ -259,6 +259,17 @@ class EnvironmentsOverTimeTest(unittest.TestCase):
     def start(self, *flags):
         self.worker = Worker("--uv", UV, "--python-wheels", str(self.wheels), "--python-offline", *flags, gpu="none", folder=self.folder)
 
+    @unittest.skipUnless(os.geteuid() == 0, "what installs is the user that the folder belongs to")
+    def test_a_folder_of_wheels_that_builds_cannot_read_is_named_with_the_remedy(self):
+        self.start()
+        self.wheels.chmod(0o700)
+        with self.assertRaises(HttpError) as caught:
+            self.create("closed", ["pear"])
+        said = caught.exception.body.decode()
+        self.assertIn(f"chmod -R a+rX {self.wheels}", said)
+        self.wheels.chmod(0o755)
+        self.create("open", ["pear"])
+
     def create(self, name, requirements):
         self.worker.create(name, make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(requirements)}))
 

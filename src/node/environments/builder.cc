@@ -210,7 +210,10 @@ class Build {
     const auto end = run_confined(walls_, program, watch_of());
     if (!end.ok()) return end.error();
     if (end->exit_code == 0) return {};
-    return end->refused.empty() ? build_failure(end->output) : refused_places(end->refused);
+    if (!end->refused.empty()) return refused_places(end->refused);
+    Error failure = build_failure(end->output);
+    if (order_.wheels.empty()) return failure;
+    return with_wheels_named(std::move(failure), kWheelsInside, order_.wheels);
   }
 
   // That of the index only. Where the node itself reaches others only through a proxy, that one
