@@ -85,7 +85,7 @@ def uv_install_s(options, folder):
 
 
 def deploy_with_packages_s(options, folder):
-    """The time of the command, and of that until packages are compiled."""
+    """The time of the command, and of that until packages are compiled: 0 where that went by unseen."""
     write_code(folder, 0)
     write_manifest(folder, 60)
     with (folder / "lambent.toml").open("a") as manifest:
