@@ -10,9 +10,14 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BENCH = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(BENCH.parent / "tests/integration"))
+from python_wheels import write_wheel  # noqa: E402
+
+UV = BENCH.parent / ".venv/bin/uv"
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 
 
@@ -202,6 +207,7 @@ class KeysTest(unittest.TestCase):
 
     def test_deploy(self):
         result = last_line(sys.executable, "-B", str(BENCH / "deploy.py"), "--quick")
+        self.assertIsNone(result["with_packages"])
         cases = result["cases"]
         self.assertEqual(set(cases), {"nothing", "a_setting", "a_line", "a_line_beside_data"})
         for case in cases.values():
@@ -211,6 +217,19 @@ class KeysTest(unittest.TestCase):
         self.assertLess(cases["a_line"]["sent_bytes"], result["package_bytes"] + 10_000)
         self.assertGreater(result["lambda_sent_bytes"], result["package_bytes"])
         self.assertGreater(result["bare_put_ms"], 0)
+
+    @unittest.skipUnless(UV.exists(), "there is no uv")
+    def test_deploy_with_packages(self):
+        with tempfile.TemporaryDirectory() as wheels:
+            os.chmod(wheels, 0o755)  # the worker reads them as another user
+            write_wheel(pathlib.Path(wheels), "apple")
+            result = last_line(sys.executable, "-B", str(BENCH / "deploy.py"), "--quick", "--wheels", wheels, "--packages", "apple",
+                               "--uv", str(UV))["with_packages"]
+        for key in ("uv_s", "deploy_s", "until_compiling_s"):
+            self.assertEqual(len(result["turns"][key]), 1)
+        self.assertGreater(result["uv_s"], 0)
+        self.assertLess(result["until_compiling_s"], result["deploy_s"])
+        self.assertGreater(result["over_uv"], 0)
 
     def test_stages(self):
         result = last_line(sys.executable, "-B", str(BENCH / "stages.py"), "--quick", "--repeats", "1")

@@ -145,8 +145,8 @@ class Settings:
         for name in ("requirements", "preload"):
             if isinstance(given.get(name, ()), str):
                 raise TypeError("%s is a list of texts" % name)
-        if given.get("preload") and not given.get("requirements"):
-            raise ValueError("preload goes with requirements")
+        if given.get("preload") and not given.get("requirements") and not given.get("python"):
+            raise ValueError("preload goes with requirements or python")
         return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), cpus=float(given.get("cpus", 0)), gpu=bytes_of(given.get("gpu", 0), "gpu"),
                         gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
@@ -201,7 +201,7 @@ def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> byt
                 "    if name.startswith('_'):\n        raise AttributeError(name)\n"
                 "    return app_calls.handler_of(%r, name)\n" % module)
     texts = {_LAUNCHER: launcher}
-    if deployment.settings.requirements:
+    if deployment.settings.requirements or deployment.settings.python:
         texts[".lambent/python.json"] = json.dumps(
             {"version": deployment.settings.python, "requirements": list(deployment.settings.requirements),
              **({"preload": list(deployment.settings.preload)} if deployment.settings.preload else {})})

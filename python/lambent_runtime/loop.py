@@ -259,8 +259,8 @@ def _exception_of(error):
 
 def _error_body(error_type, message, trace, exception=None):
     """`exception`: itself, as lambent.app_calls sends it; none of others."""
-    if "EMULATED_CUDA_NODE" in os.environ:
-        from .emulated import explained
+    if "cuda" in message.lower() or "nvidia" in message.lower():
+        from .cuda_errors import explained
 
         message = explained(message)
     body = {"errorMessage": message, "errorType": error_type, "stackTrace": trace}

@@ -726,7 +726,8 @@ class PackageTest(unittest.TestCase):
         self.assertEqual([name for name in self.names(["data"]) if "/" in name], ["data/.env", "data/.git/refs/head", "data/table.json"])
         (self.folder / ".venv/.lock").write_text("")
         self.assertEqual([name for name in self.names([".v*"]) if "/" in name], [".venv/.lock", ".venv/lib/large.py"])
-        self.assertEqual(self.names(requirements=["numpy"]), [".lambent/python.json", "_lambent_app.py", "shop.py"])
+        for more in ({"requirements": ["numpy"]}, {"python": "3.11"}):
+            self.assertEqual(self.names(**more), [".lambent/python.json", "_lambent_app.py", "shop.py"])
 
     def test_what_its_owner_may_run_may_be_run_there(self):
         (self.folder / "data/tool.sh").write_text("#!/bin/sh\n")

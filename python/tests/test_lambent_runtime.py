@@ -377,6 +377,16 @@ class RuntimeTest(unittest.TestCase):
                 if not explained:
                     self.assertEqual(said, message)
 
+    def test_an_error_of_cuda_in_a_sandbox_without_a_gpu_says_how_to_get_one(self):
+        code = "import os\nos.environ.update(%r)\ndef handler(e, c):\n    raise RuntimeError(%r)\n"
+        hint = ' (this sandbox has no GPU; a function gets one by [gpu] and memory = "8G" in its lambent.toml)'
+        for variables, message, explained in (({}, "Found no NVIDIA driver on your system.", True), ({}, "No CUDA GPUs are available", True),
+                                              ({"CUDA_VISIBLE_DEVICES": "0"}, "No CUDA GPUs are available", False),
+                                              ({}, "CUDA error: out of memory", False)):
+            with self.subTest(variables=variables, message=message):
+                _, _, body = self.serve_one(code % (variables, message))
+                self.assertEqual(json.loads(body)["errorMessage"], message + hint * explained)
+
     def test_what_torch_could_not_fill_is_removed_and_what_is_in_use_stays(self):
         message = "RuntimeError: unable to allocate shared memory(shm) for file </%s>: No space left on device (28)"
         with tempfile.TemporaryDirectory() as folder:

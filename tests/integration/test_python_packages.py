@@ -38,6 +38,31 @@ def handler(event, context):
 """
 
 
+# A handler, and as a program a server.
+SERVER = """
+import http.server
+import json
+import os
+import sys
+
+
+def handler(event, context):
+    return [f'{sys.version_info.major}.{sys.version_info.minor}', sys.prefix]
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        import apple
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps([apple.VERSION, sys.prefix]).encode())
+
+
+if __name__ == "__main__":
+    http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Answer).serve_forever()
+"""
+
+
 def python_json(requirements, version="", **more):
     return json.dumps({"version": version, "requirements": requirements, **more})
 
@@ -57,6 +82,9 @@ class PythonPackagesTest(unittest.TestCase):
         write_wheel(cls.wheels, "bad_syntax", files={"bad_syntax/__init__.py": "VERSION = '1.0'\n", "bad_syntax/old.py": "print 'x'\n"})
         write_wheel(cls.wheels, "tested", files={
             "tested/__init__.py": "VERSION = '1.0'\n", "tested/tests/__init__.py": "VERSION = 'tests'\n", "tested/contest.py": "VERSION = '2.0'\n"})
+        # Two that the compiler gives up, before and beside those that are to be compiled.
+        deep = {"deep/a.py": f"x = {'-' * 50000}1\n", "deep/b.py": "x = = 1\n", "deep/__init__.py": ""}
+        write_wheel(cls.wheels, "deep", files=deep | {f"deep/z{number}.py": f"VERSION = {number}\n" for number in range(40)})
         # Hostile ones.
         write_wheel(cls.wheels, "outside", files={"../../../../../../escaped.py": "x = 1\n", "outside/__init__.py": "VERSION = '1.0'\n"})
         write_wheel(cls.wheels, "absolute", files={"/tmp/absolute_escaped.py": "x = 1\n", "absolute/__init__.py": "VERSION = '1.0'\n"})
@@ -106,6 +134,12 @@ class PythonPackagesTest(unittest.TestCase):
         for module, version, cached in (("tested", "1.0", True), ("tested.contest", "2.0", True), ("tested.tests", "tests", False)):
             answer = self.worker.invoke("tested", {"module": module}).json
             self.assertEqual((answer["version"], answer["cached"]), (version, cached), module)
+
+    def test_a_file_that_cannot_be_compiled_keeps_no_other_from_it(self):
+        self.deploy("deep", ["deep"], VERSION)
+        for number in range(40):
+            answer = self.worker.invoke("deep", {"module": f"deep.z{number}"}).json
+            self.assertEqual((answer["version"], answer["cached"]), (number, True))
 
     def test_the_code_goes_before_the_packages(self):
         files = {"app.py": HANDLER, "pear.py": "VERSION = 'mine'\n", ".lambent/python.json": python_json(["pear"])}
@@ -174,6 +208,18 @@ class PythonPackagesTest(unittest.TestCase):
         self.deploy("after", ["pear"])
         self.assertEqual(self.worker.invoke("after", {"module": "pear"}).json["version"], "2.0")
 
+    def test_the_table_by_itself_says_that_python_runs_an_http_function_and_a_version_by_itself_which(self):
+        for name, kind, python in (("table", 'kind = "http"\ncommand = ["python3", "server.py"]\n', 'requirements = ["apple"]'),
+                                   ("only", 'handler = "server.handler"\n', f'version = "{VERSION}"')):
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / "server.py").write_text(SERVER)
+            (folder / "lambent.toml").write_text(f'name = "{name}"\n{kind}\n[python]\n{python}\n')
+            done = subprocess.run([LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.worker.request("GET", "/f/table/").json, ["1.0", "/opt/lambent/python"])
+        self.assertEqual(self.worker.invoke("only").json, [VERSION, "/opt/lambent/python"])
+
     def test_the_command_shows_the_reason_and_its_exit_status(self):
         folder = self.folder / "cli"
         folder.mkdir()
@@ -212,6 +258,17 @@ class EnvironmentsOverTimeTest(unittest.TestCase):
 
     def start(self, *flags):
         self.worker = Worker("--uv", UV, "--python-wheels", str(self.wheels), "--python-offline", *flags, gpu="none", folder=self.folder)
+
+    @unittest.skipUnless(os.geteuid() == 0, "what installs is the user that the folder belongs to")
+    def test_a_folder_of_wheels_that_builds_cannot_read_is_named_with_the_remedy(self):
+        self.start()
+        self.wheels.chmod(0o700)
+        with self.assertRaises(HttpError) as caught:
+            self.create("closed", ["pear"])
+        said = caught.exception.body.decode()
+        self.assertIn(f"chmod -R a+rX {self.wheels}", said)
+        self.wheels.chmod(0o755)
+        self.create("open", ["pear"])
 
     def create(self, name, requirements):
         self.worker.create(name, make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(requirements)}))

@@ -514,8 +514,10 @@ Result<void> read_python(const toml::table& root, const std::string& file, Manif
     return Error{ErrorCode::kInvalidArgument, place + "python is a table, [python]"};
   }
   if (manifest.spec.runtime != Runtime::kPython) {
-    return Error{ErrorCode::kInvalidArgument,
-                 place + "[python] is for functions with runtime = \"python3\""};
+    return Error{ErrorCode::kInvalidArgument, place +
+                                                  "[python] is for functions with runtime = "
+                                                  "\"python3\", and this one has runtime = \"" +
+                                                  manifest.spec.runtime_name + "\""};
   }
   ASSIGN_OR_RETURN(manifest.python,
                    read_python_section(*node->as_table(), file, manifest.warnings));
@@ -566,7 +568,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   if (fields.kind() == kModelKind) {
     RETURN_IF_ERROR(read_model(parsed.table(), file, manifest.model.emplace(), spec));
     RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
-    if (!manifest.python) manifest.python.emplace().packages.requirements = {"onnxruntime"};
+    if (!manifest.python) manifest.python.emplace();
+    PythonSection& python = *manifest.python;
+    if (!names_requirements(python)) python.packages.requirements = {"onnxruntime"};
     return manifest;
   }
   const auto known = function_kind_from(fields.kind());
@@ -593,9 +597,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     reader.read("graph", spec.handler);
     RETURN_IF_ERROR(reader.verdict());
   }
-  if (spec.kind == FunctionKind::kPipeline && parsed.table().get("runtime") == nullptr) {
-    spec.runtime_name = "python3";
-  }
+  const bool runs_python =
+      spec.kind == FunctionKind::kPipeline || parsed.table().contains("python");
+  if (runs_python && !parsed.table().contains("runtime")) spec.runtime_name = "python3";
   ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
   RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
   return manifest;

@@ -145,6 +145,11 @@ TEST(Manifest, AModelIsAnHttpFunctionWhoseProgramIsOurs) {
             (std::vector<std::string>{"lambent-model-server", "a b.onnx", "--threads", "2"}));
   EXPECT_EQ(own->spec.memory, Bytes::mib(256));
   EXPECT_EQ(own->python->packages.requirements, std::vector<std::string>{"onnxruntime==1.20"});
+  const auto version =
+      parse_manifest("kind = 'model'\nname = 'm'\n[python]\nversion = '3.11'", "f");
+  ASSERT_TRUE(version.ok()) << version.error().message;
+  EXPECT_EQ(version->python->packages,
+            (PythonPackages{.version = "3.11", .requirements = {"onnxruntime"}}));
 }
 
 TEST(Manifest, AMountThatIsWrongIsNamedWithItsLine) {

@@ -77,6 +77,7 @@ Result<PythonSection> read_python_section(const toml::table& table, const std::s
     reader.read("requirements", section.requirements_file);
   }
   RETURN_IF_ERROR(reader.verdict());
+  const size_t warned = warnings.size();
   reader.warn_of_unknown(warnings);
   if (const auto good = check_python_version(section.packages.version); !good.ok()) {
     return wrong(file, *table.get("version"), good.error().message);
@@ -86,15 +87,23 @@ Result<PythonSection> read_python_section(const toml::table& table, const std::s
   if (sources > 1) {
     return wrong(file, table, "[python] has one of requirements, lock and pyproject");
   }
-  if (sources == 0) {
+  const bool has_more = !section.packages.version.empty() || !section.packages.preload.empty();
+  const bool is_interpreter = has_more && warnings.size() == warned;
+  if (sources == 0 && !is_interpreter) {
     // What is missing may be there under a name that is spelt wrong.
     std::string message =
-        "[python] has requirements (a list, or the name of a file), lock or pyproject";
+        "[python] has requirements (a list, or the name of a file), lock or pyproject, or only a "
+        "version, such as \"3.11\"";
     for (const std::string& warning : warnings) message += "\n  " + warning;
     return wrong(file, table, message);
   }
   RETURN_IF_ERROR(check_lock_name(section.lock_file, file));
   return section;
+}
+
+bool names_requirements(const PythonSection& section) {
+  return !section.packages.requirements.empty() || !section.requirements_file.empty() ||
+         !section.lock_file.empty() || !section.pyproject_file.empty();
 }
 
 Result<std::vector<std::string>> read_pyproject(std::string_view text) {

@@ -27,6 +27,9 @@ struct PythonSection {
 Result<PythonSection> read_python_section(const toml::table& table, const std::string& file,
                                           std::vector<std::string>& warnings);
 
+// False: only the interpreter is told, or what it preloads.
+bool names_requirements(const PythonSection& section);
+
 // The packages, with those of the file that is named. `folder` is the manifest's.
 Result<PythonPackages> load_python_packages(const PythonSection& section,
                                             const std::string& folder);

@@ -65,8 +65,38 @@ TEST(PythonSectionTest, MistakesNameTheirLine) {
   }
 }
 
+TEST(PythonSectionTest, AVersionByItselfIsAnInterpreterWithoutPackages) {
+  const auto manifest = parse("[python]\nversion = \"3.11\"\n");
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(manifest->python->packages, (PythonPackages{.version = "3.11"}));
+  EXPECT_EQ(parse("[python]\npreload = [\"json\"]\n")->python->packages,
+            (PythonPackages{.preload = {"json"}}));
+  const auto misspelt = parse("[python]\nversion = \"3.11\"\nrequirement = [\"numpy\"]\n");
+  ASSERT_FALSE(misspelt.ok());
+  EXPECT_NE(misspelt.error().message.find("no key 'python.requirement'"), std::string::npos)
+      << misspelt.error().message;
+}
+
+TEST(PythonSectionTest, TheTableByItselfSaysThatPythonRunsTheFunction) {
+  for (const char* kind : {"kind = \"http\"\ncommand = [\"uvicorn\", \"app:app\"]\n",
+                           "handler = \"app.f\"\n", "kind = \"pipeline\"\n"}) {
+    const auto manifest = parse_manifest(
+        "name = \"f\"\n" + std::string(kind) + "[python]\nrequirements = [\"uvicorn\"]\n", "x");
+    ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+    EXPECT_EQ(manifest->spec.runtime_name, "python3");
+    EXPECT_EQ(manifest->spec.runtime, Runtime::kPython);
+  }
+}
+
 TEST(PythonSectionTest, AFunctionWithoutPythonHasNoPackages) {
-  EXPECT_FALSE(parse_manifest("name = \"f\"\n[python]\nrequirements = []\n", "x").ok());
+  const auto other = parse_manifest(
+      "name = \"f\"\nruntime = \"provided.al2023\"\n[python]\nrequirements = []\n", "x");
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("x line 3: [python] is for functions with runtime = "
+                                       "\"python3\", and this one has runtime = "
+                                       "\"provided.al2023\""),
+            std::string::npos)
+      << other.error().message;
   EXPECT_FALSE(
       parse_manifest("name = \"f\"\nkind = \"kernel\"\n[python]\nrequirements = []\n", "x").ok());
 }

@@ -80,6 +80,23 @@ Error build_failure(std::string_view output) {
   return Error{code, "python packages: " + reason};
 }
 
+Error with_wheels_named(Error failure, std::string_view inside, const std::string& outside) {
+  std::string& text = failure.message;
+  bool named = false;
+  for (size_t at = 0; (at = text.find(inside, at)) != std::string::npos; at += outside.size()) {
+    text.replace(at, inside.size(), outside);
+    named = true;
+  }
+  if (named && has(text, "Permission denied")) {
+    failure.code = ErrorCode::kFailedPrecondition;
+    text +=
+        " (packages are installed by a user without rights, who has to read the worker's folder "
+        "of wheels: chmod -R a+rX " +
+        outside + ")";
+  }
+  return failure;
+}
+
 Error refused_places(const std::vector<std::string>& places) {
   std::string list;
   for (const std::string& place : places) list += (list.empty() ? "" : ", ") + place;

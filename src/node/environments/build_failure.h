@@ -20,6 +20,10 @@ std::string without_credentials(std::string_view text);
 // could not be reached. STORAGE_FULL.
 Error build_failure(std::string_view output);
 
+// The failure of a build that sees the worker's folder of wheels `outside` as `inside`. It names
+// the former; FAILED_PRECONDITION with the remedy where it could not be read.
+Error with_wheels_named(Error failure, std::string_view inside, const std::string& outside);
+
 // Of a build that asked for places which are not the index's. FAILED_PRECONDITION.
 Error refused_places(const std::vector<std::string>& places);
 

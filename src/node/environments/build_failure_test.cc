@@ -50,6 +50,20 @@ TEST(BuildFailureTest, PlacesThatAnIndexLeadsToAreNamedWithTheRemedy) {
   EXPECT_NE(error.message.find("--python-index"), std::string::npos);
 }
 
+TEST(BuildFailureTest, AFolderOfWheelsIsNamedAsTheOperatorKnowsIt) {
+  const Error failure = build_failure(
+      "error: Failed to read `--find-links` directory: /in/wheels\n  cause: "
+      "Permission denied (os error 13)");
+  const Error closed = with_wheels_named(failure, "/in/wheels", "/srv/wheels");
+  EXPECT_EQ(closed.code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(closed.message.find("directory: /srv/wheels cause"), std::string::npos);
+  EXPECT_NE(closed.message.find("chmod -R a+rX /srv/wheels"), std::string::npos);
+  const Error other = with_wheels_named(build_failure("error: Permission denied: /other"),
+                                        "/in/wheels", "/srv/wheels");
+  EXPECT_EQ(other.message, "python packages: Permission denied: /other");
+  EXPECT_EQ(other.code, ErrorCode::kInvalidArgument);
+}
+
 TEST(BuildFailureTest, ALongReasonIsShortened) {
   const Error error = build_failure("error: " + std::string(100'000, 'x'));
   EXPECT_LT(error.message.size(), kMostReason + 100);

@@ -55,13 +55,16 @@ std::string in_milliseconds(Duration duration) {
   return std::to_string(hundredths / 100) + "." + fraction.substr(1);
 }
 
-// What Lambda prints when an invocation is over.
-std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
+// What Lambda prints when an invocation is over. `used`: of the memory at most; none: not known.
+std::string end_lines(const std::string& id, Duration execution, Bytes memory, Bytes used) {
   const int64_t billed_ms = (execution.count() + 999'999) / 1'000'000;
-  return "END RequestId: " + id + "\nREPORT RequestId: " + id +
-         "\tDuration: " + in_milliseconds(execution) +
-         " ms\tBilled Duration: " + std::to_string(billed_ms) +
-         " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
+  std::string lines = "END RequestId: " + id + "\nREPORT RequestId: " + id +
+                      "\tDuration: " + in_milliseconds(execution) +
+                      " ms\tBilled Duration: " + std::to_string(billed_ms) +
+                      " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB";
+  if (used.count == 0) return lines + "\n";
+  const uint64_t mebibytes = (used.count + (1 << 20) - 1) >> 20;
+  return lines + "\tMax Memory Used: " + std::to_string(mebibytes) + " MB\n";
 }
 
 // Leases come in pieces, and what they hold in blocks that may be half empty: more than the limit.
@@ -476,13 +479,14 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   ++sandbox.invocations;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
+  answer.host_memory_peak = host_memory_peak(sandbox);
   const std::string text_id = to_string(answer.invocation);
-  print_of(sandbox, found->tail, end_lines(text_id, answer.execution, sandbox.spec.memory));
+  print_of(sandbox, found->tail,
+           end_lines(text_id, answer.execution, sandbox.spec.memory, answer.host_memory_peak));
   LogTail tail = std::move(found->tail);
   sandbox.in_flight.erase(found);
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
-  answer.host_memory_peak = host_memory_peak(sandbox);
   if (sandbox.context_error != 0) replace_broken(sandbox, tail);
   answer.log_tail = tail.text();
   if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
@@ -699,9 +703,9 @@ void SandboxHost::abandon(SandboxId id, InvocationId invocation) {
   const auto over = sandbox.find(invocation);
   if (over == sandbox.in_flight.end()) return;
   ++sandbox.invocations;
-  print_of(
-      sandbox, over->tail,
-      end_lines(to_string(invocation), loop_.clock().now() - over->given_at, sandbox.spec.memory));
+  print_of(sandbox, over->tail,
+           end_lines(to_string(invocation), loop_.clock().now() - over->given_at,
+                     sandbox.spec.memory, Bytes()));
   LogTail tail = std::move(over->tail);
   sandbox.in_flight.erase(over);
   if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);

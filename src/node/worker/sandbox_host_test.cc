@@ -203,14 +203,16 @@ TEST_F(SandboxHostTest, ThePeakOfHostMemoryIsThatOfTheInvocationButForTheFirst) 
   runtime->answer(event, "{}");
   ASSERT_TRUE(until([&] { return answers.size() == 1; }));
   EXPECT_EQ(answers[0].host_memory_peak, Bytes::mib(40)) << "with its start";
+  EXPECT_THAT(answers[0].log_tail, EndsWith("Memory Size: 128 MB\tMax Memory Used: 40 MB\n"));
   InvocationRequest next;
   next.id = InvocationId{3, 4};
   host->deliver(kSandbox, next, seconds(3));
   ASSERT_TRUE(until([&] { return event.id == to_string(InvocationId{3, 4}); }));
-  meter->raise(Bytes::mib(7));
+  meter->raise(Bytes::mib(7) - Bytes(1));
   runtime->answer(event, "{}");
   ASSERT_TRUE(until([&] { return answers.size() == 2; }));
-  EXPECT_EQ(answers[1].host_memory_peak, Bytes::mib(7));
+  EXPECT_EQ(answers[1].host_memory_peak, Bytes::mib(7) - Bytes(1));
+  EXPECT_THAT(answers[1].log_tail, EndsWith("\tMax Memory Used: 7 MB\n"));
 }
 
 TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {

@@ -1,13 +1,24 @@
-"""What an error of CUDA means where the GPU is emulated: NVIDIA's own runtime does not run there, and its words do not say so."""
+"""What an error of CUDA means in a sandbox, where its words do not say so: the function has no GPU, or the GPU is emulated, on which NVIDIA's
+own runtime does not run."""
+import os
 import re
 
+_WITHOUT_GPU = re.compile("found no NVIDIA driver|no CUDA GPUs are available|no CUDA-capable device", re.IGNORECASE)
 _RUNTIME = re.compile(r"\S*/libcudart[-.\w]*\.so[.\d]*$|\S*/libtorch_cuda\.so$")
 
 
 def explained(message):
-    """For where the GPU is emulated: the message, with the reason and a way out if it is about CUDA and this process has NVIDIA's runtime loaded."""
-    if not re.search("cuda|nvidia", message, re.IGNORECASE):
+    """A message that has CUDA or NVIDIA in it, with the reason and a way out where there is one to tell."""
+    if "EMULATED_CUDA_NODE" in os.environ:
+        return _explained_emulated(message)
+    # Of a sandbox with a GPU the worker sets it.
+    if "CUDA_VISIBLE_DEVICES" in os.environ or not _WITHOUT_GPU.search(message):
         return message
+    return '%s (this sandbox has no GPU; a function gets one by [gpu] and memory = "8G" in its lambent.toml)' % message
+
+
+def _explained_emulated(message):
+    """If this process has NVIDIA's runtime loaded."""
     runtime = _loaded_runtime()
     if not runtime:
         return message
