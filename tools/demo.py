@@ -260,7 +260,7 @@ class Demo:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="lambent demo", description=__doc__)
     parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)  # as every verb has it
     parser.add_argument("--prefix", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2],
                         help="where Lambent is: bin, lib, share and examples")

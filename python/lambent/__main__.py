@@ -222,7 +222,8 @@ def parser_of_verbs() -> argparse.ArgumentParser:
         below.add_argument("--help-all", action="help", help=argparse.SUPPRESS)  # of every verb; --help has all here
         if verb == "run":
             below.add_argument("place", metavar="FILE::FUNCTION", help="the file with app = lambent.App(NAME), and a function or CLASS.METHOD of it")
-            below.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
+            words = below.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
+            words.required = False  # argparse says that it is, though it takes none too
         else:
             below.add_argument("file", metavar="FILE", help="the file with app = lambent.App(NAME)")
     return parser

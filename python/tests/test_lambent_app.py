@@ -876,6 +876,11 @@ class CommandTest(unittest.TestCase):
                 self.assertIn(message, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
 
+    def test_without_a_place_only_the_place_is_missed(self):
+        done = subprocess.run([sys.executable, "-m", "lambent", "run"], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": str(pathlib.Path(lambent.__file__).parents[1])})
+        self.assertTrue(done.stderr.endswith("the following arguments are required: FILE::FUNCTION\n"), done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,10 @@
-"""What --otlp-endpoint sends, read with OpenTelemetry's own classes (opentelemetry-proto) by a collector of ours."""
+"""What --otlp-endpoint sends, read with OpenTelemetry's own classes (opentelemetry-proto): by a collector of ours, which can be slow or away,
+and behind OpenTelemetry's own Collector, where tools/dev/opentelemetry_collector.sh compiled it (./dev test --all)."""
 import collections
 import http.server
 import json
 import pathlib
+import socket
 import subprocess
 import tempfile
 import threading
@@ -37,6 +39,18 @@ def handler(event, context):
     parts = dict(part.split("=") for part in os.environ["_X_AMZN_TRACE_ID"].split(";"))
     _, time, rest = parts["Root"].split("-")
     return {"traceparent": f"00-{time}{rest}-{parts['Parent']}-0{parts['Sampled']}"}
+"""
+
+COLLECTOR = pathlib.Path(__file__).resolve().parents[2] / ".cache/collector"
+# What it takes at the one address goes on, decoded and encoded again, to the other.
+COLLECTOR_CONFIG = """
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:%d"}}}}
+exporters: {otlp_http: {endpoint: "%s", compression: none, sending_queue: {enabled: false}}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], exporters: [otlp_http]}
+    logs: {receivers: [otlp], exporters: [otlp_http]}
 """
 
 KINDS = {"/v1/traces": (ExportTraceServiceRequest, ExportTraceServiceResponse),
@@ -229,6 +243,60 @@ class OpenTelemetryTest(unittest.TestCase):
                                tempfile.mkdtemp(), "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("is no address of a collector, such as", done.stderr)
+
+
+@unittest.skipUnless(COLLECTOR.exists(), "OpenTelemetry's Collector is not there: tools/dev/opentelemetry_collector.sh makes it")
+class OpenTelemetryCollectorTest(unittest.TestCase):
+    """OpenTelemetry's own Collector between the worker and ours: what it does not understand does not come through."""
+
+    def start_between(self, ours):
+        """The address of a Collector that sends on to `ours`."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        config = pathlib.Path(folder.name, "config.yaml")
+        config.write_text(COLLECTOR_CONFIG % (port, ours.url))
+        self.log = open(config.with_suffix(".log"), "w+", encoding="utf-8")
+        self.addCleanup(self.log.close)
+        process = subprocess.Popen([str(COLLECTOR), "--config", f"file:{config}"], stdout=self.log, stderr=subprocess.STDOUT)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+
+        def listens():
+            self.assertIsNone(process.poll(), config.with_suffix(".log").read_text())
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        until(listens, "OpenTelemetry's Collector does not listen")
+        return f"http://127.0.0.1:{port}"
+
+    def test_its_spans_and_log_records_come_through_opentelemetrys_own_collector(self):
+        ours = Collector()
+        self.addCleanup(ours.server_close)
+        self.addCleanup(ours.shutdown)
+        worker = Worker("--otlp-endpoint", self.start_between(ours), gpu="none")
+        self.addCleanup(worker.close)
+        worker.create_python("hello", "def handler(e, c):\n    print('said so')\n    return 1")
+        worker.create_python("bad", "def handler(e, c): raise ValueError('no')")
+        reply = worker.request("POST", "/2015-03-31/functions/hello/invocations", b"{}", {
+            "traceparent": "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01"})
+        worker.invoke("bad")
+        until(lambda: {"hello", "bad"} <= {span.name for span in ours.spans()}, "no span came through")
+        span, = [span for span in ours.spans() if span.name == "hello"]
+        self.assertEqual((span.trace_id.hex(), span.parent_span_id.hex()), ("5759e988bd862e3fe1be46a994272793", "53995c3f42cd8ad8"))
+        self.assertEqual(attributes_of(span)["faas.invocation_id"], reply.headers["x-amzn-requestid"])
+        self.assertIs(attributes_of(span)["faas.coldstart"], True)
+        self.assertIn("run", {below.name for below in ours.spans() if below.parent_span_id == span.span_id})
+        failed, = [span for span in ours.spans() if span.name == "bad"]
+        self.assertEqual(attributes_of(failed)["error.type"], "ValueError")
+        until(lambda: any(record.body.string_value == "said so" and attributes_of(record).get("faas.name") == "hello"
+                          for record in ours.records()), "no line of a function came through")
+        resource = ours.requests["/v1/traces"][0].resource_spans[0].resource
+        self.assertEqual(attributes_of(resource)["service.name"], "lambent")
+        self.assertNotIn('signal="traces"} 1', "".join(line for line in worker.metrics().splitlines() if "otlp_dropped" in line))
+        self.log.seek(0)
+        self.assertNotRegex(self.log.read(), r"(?m)^\S+\s+(error|warn)\b")
 
 
 class AccessLogTest(unittest.TestCase):

@@ -14,18 +14,10 @@ mkdir -p "$folder/libraries"
 program="$folder/perf_analyzer/bin/perf_analyzer"
 chmod +x "$program"
 if ! "$program" --version >/dev/null 2>&1; then
-  apt="$(mktemp -d)"
-  trap 'rm -rf "$apt"' EXIT
-  mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/packages"
-  touch "$apt/status"
-  keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-  echo "deb [signed-by=$keyring] http://deb.debian.org/debian $debian main" >"$apt/sources.list"
-  options=(-q -o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=- -o "Dir::State=$apt/state"
-    -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
-  apt-get "${options[@]}" update >/dev/null
-  (cd "$apt/packages" && apt-get "${options[@]}" download libc6 libstdc++6 libgcc-s1 libssl3t64 zlib1g >/dev/null)
-  for package in "$apt"/packages/*.deb; do dpkg-deb -x "$package" "$apt/root"; done
-  cp -L "$apt"/root/usr/lib/x86_64-linux-gnu/*.so.* "$folder/libraries/"
+  root="$(mktemp -d)"
+  trap 'rm -rf "$root"' EXIT
+  "$(dirname "$0")/unpack_debian.sh" "$debian" "$root" libc6 libstdc++6 libgcc-s1 libssl3t64 zlib1g
+  cp -L "$root"/usr/lib/x86_64-linux-gnu/*.so.* "$folder/libraries/"
   "$folder/libraries/ld-linux-x86-64.so.2" --library-path "$folder/libraries" "$program" --version >/dev/null
 else
   rmdir "$folder/libraries"

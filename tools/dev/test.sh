@@ -46,6 +46,12 @@ fi
 # perf_analyzer, whose C library is newer than Debian 12's: without it tests/clients/test_perf_analyzer.py is skipped, and says so.
 [ -z "${LAMBENT_WHOLE_TESTS:-}" ] || tools/dev/perf_analyzer.sh .cache/perf_analyzer ||
   say "perf_analyzer could not be fetched: its tests will be SKIPPED"
+# A Python that Debian 12 has not: without it python/tests/test_other_pythons.py has one version less, and says which it had.
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || tools/dev/newer_python.sh 3.14 .cache/python3.14 ||
+  say "Python 3.14 could not be fetched: python/tests/test_other_pythons.py goes without it"
+# OpenTelemetry's own Collector: without it a test of tests/clients/test_opentelemetry.py is skipped, and says so.
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || tools/dev/opentelemetry_collector.sh .cache/collector ||
+  say "OpenTelemetry's Collector could not be compiled: its test will be SKIPPED"
 # NVIDIA's own driver library: without it the tests of tests/nvidia_driver are skipped, and say so.
 tools/fetch_nvidia_driver.py build/nvidia-driver >/dev/null ||
   say "NVIDIA's driver library could not be fetched: the tests of tests/nvidia_driver will be SKIPPED"

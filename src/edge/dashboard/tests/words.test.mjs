@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { mainReason, placeOf, reasonAdvice, reasonWords, waitReasons } from "../web/advice.js";
-import { causeSentence, findings, headline, settingText } from "../web/words.js";
+import { causeSentence, findings, callWords, headline, kindWords, settingText } from "../web/words.js";
 import { settingRows } from "../web/view_function.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
@@ -28,7 +28,21 @@ test("settings have units, and one that says nothing is left out", () => {
   assert.equal(plain(settingText("slo_ms", 200)), "200 ms");
   assert.equal(plain(settingText("timeout_seconds", 30)), "30.0 s");
   assert.equal(settingText("mounts", []), "–");
+  assert.equal(settingText("mounts", [{ at: "/mnt/model", volume: "weights" }, { host: "/srv", at: "/data" }]), "weights at /mnt/model, /srv at /data");
+  assert.equal(settingText("cpus", 0), "–");
+  assert.equal(settingText("cpus", 2), "2");
   assert.equal(settingText("checkpoint", false), "no");
+});
+
+test("a model is called a model, and each kind as it is called", () => {
+  globalThis.location = { origin: "http://127.0.0.1:8980" };
+  const model = kindWords("http", { handler: "lambent-model-server /mnt/model/a.onnx" });
+  assert.equal(model, "model");
+  assert.equal(kindWords("http", { handler: "python3 server.py" }), "http");
+  assert.equal(kindWords("handler", undefined), "handler");
+  assert.equal(callWords("mood", model), "POST /v2/models/mood/infer");
+  assert.equal(callWords("web", "http"), "curl http://127.0.0.1:8980/f/web/");
+  assert.equal(callWords("hello", "handler"), "lambent invoke hello");
 });
 
 test("of several reasons the longest counts", () => {

@@ -6,7 +6,7 @@ import { ago, bytes, count, duration, percent } from "./format.js";
 import { graphPicture, pipelineGraph, workflowGraph } from "./graph.js";
 import { logView } from "./log_view.js";
 import { callTable } from "./view_invocations.js";
-import { PHASES, STARTS, nowWords, settingText } from "./words.js";
+import { PHASES, STARTS, nowWords, settingText, callWords, kindWords } from "./words.js";
 
 const MOST_CALLS = 20;
 
@@ -50,8 +50,9 @@ function draw(name, page, { store, now }) {
   }
   const ended = store.ended.filter(call => call.function === name);
   const calls = row.cold + row.gpu_cold + row.warm;
+  const kind = kindWords(row.kind, page.detail?.function);
   return [
-    h("div", { class: "head" }, h("h1", null, name, h("span", { class: "badge" }, row.kind)), h("p", { class: "quiet" }, nowWords(row))),
+    h("div", { class: "head" }, h("h1", null, name, h("span", { class: "badge" }, kind)), h("p", { class: "quiet" }, nowWords(row))),
     h("dl", { class: "tiles" },
       tile("Calls", count(calls), `${count(row.failed)} failed, ${count(row.refused)} refused`),
       tile("p50", calls ? duration(row.p50_ms) : "–", "half took at most this"),
@@ -66,7 +67,7 @@ function draw(name, page, { store, now }) {
         legend(STARTS.map(([key, title, meaning]) => [key, `${title}: ${meaning}`, count(row[key])])))),
     graphSection(page),
     h("section", { "aria-labelledby": "last-calls" }, h("h2", { id: "last-calls" }, "Last calls"),
-      ended.length === 0 ? h("p", { class: "quiet" }, "None is remembered: ", h("code", null, `lambent invoke ${name}`))
+      ended.length === 0 ? h("p", { class: "quiet" }, "None is remembered: ", h("code", null, callWords(name, kind)))
         : [callTable(ended.slice(0, MOST_CALLS), now, { hidesFunction: true }), legend(PHASES.map(([key, title]) => [key, title]))]),
     h("section", { "aria-labelledby": "log" }, h("h2", { id: "log" }, "Log"), page.log.element),
     h("div", { class: "cards" }, settings(page.detail?.function, page.pipeline?.isolation?.chosen), versions(page, now)),

@@ -186,7 +186,7 @@ function story(found, place) {
     first.length ? [h("h3", null, "Meanwhile others were dispatched"), h("ul", { class: "reasons" }, first.map(other => h("li", null,
       h("b", null, plural(other.count, "call")), ` of ${other.function}`,
       other.virtual_time_ms < other.own_virtual_time_ms ? `, which had used ${duration(other.own_virtual_time_ms - other.virtual_time_ms)} less of its share of the GPUs`
-        : other.due_before_ms > 0 ? `, whose turn by the policy's order was ${duration(other.due_before_ms)} earlier` : "")))] : null,
+        : other.due_before_ms > 0 ? ", which the policy put first" : "")))] : null,
     found.evicted?.length ? [h("h3", null, "For it was evicted"), h("p", null, found.evicted.join(", "))] : null,
     h("h3", null, "Step by step"), h("ol", { class: "story" }, (found.story ?? []).map(moment => h("li", null, h("span", { class: "at" }, duration(moment.at_ms)), h("span", null, moment.what)))));
 }

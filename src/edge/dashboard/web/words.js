@@ -113,10 +113,23 @@ export function settingText(key, value) {
   if (key === "async_retries" && value < 0) return "as the worker says";
   if ((key === "async_max_age_seconds" || key === "slo_ms") && value === 0) return "–";
   if (key === "slo_ms") return duration(value);
+  if (key === "cpus" && value === 0) return "–";
+  if (key === "mounts") return value.map(mount => `${mount.volume ?? mount.host} at ${mount.at}`).join(", ") || "–";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (key.endsWith("_seconds")) return value < 0 ? "as the worker says" : duration(value * 1000);
   if (typeof value === "object") return Array.isArray(value) && value.length === 0 ? "–" : JSON.stringify(value);
   return String(value);
+}
+
+/** What a function is to its user: one that serves a model is no other HTTP program. */
+export function kindWords(kind, spec) {
+  return kind === "http" && spec?.handler?.startsWith("lambent-model-server") ? "model" : kind;
+}
+
+/** How it is called. */
+export function callWords(name, kind) {
+  if (kind === "model") return `POST /v2/models/${name}/infer`;
+  return kind === "http" ? `curl ${location.origin}/f/${name}/` : `lambent invoke ${name}`;
 }
 
 function capital(text) {
