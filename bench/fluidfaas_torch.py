@@ -76,7 +76,7 @@ class Invoker:
 
     def create(self, name, code):
         self.worker.request("POST", "/2015-03-31/functions", json.dumps({
-            "FunctionName": name, "Runtime": "python3.12", "Handler": "pipeline.json", "Role": "arn:aws:iam::0:role/any",
+            "FunctionName": name, "Runtime": "python3", "Handler": "pipeline.json", "Role": "arn:aws:iam::0:role/any",
             "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 120, "MemorySize": 2048,
             "Environment": {"Variables": {"PYTHONPATH": "/opt/torch"}},
             "Tags": {"lambent:kind": "pipeline", "lambent:mounts": f"{packages()}:/opt/torch"}}))

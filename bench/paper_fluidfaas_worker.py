@@ -127,7 +127,7 @@ class Node:
 
     def create(self, function, costs):
         self.worker.request("POST", "/2015-03-31/functions", json.dumps({
-            "FunctionName": function.name, "Runtime": "python3.12", "Handler": "pipeline.json", "Role": "arn:aws:iam::0:role/any",
+            "FunctionName": function.name, "Runtime": "python3", "Handler": "pipeline.json", "Role": "arn:aws:iam::0:role/any",
             "Code": {"ZipFile": base64.b64encode(function.package(costs)).decode()}, "Timeout": 60, "MemorySize": 256,
             "Tags": {"lambent:kind": "pipeline"}}))
 

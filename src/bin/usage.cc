@@ -19,19 +19,15 @@ constexpr int kBadUsage = 2;
 
 // What people try who know other tools. Said only where the program has what is meant.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
-    {"list", "ls"},        {"functions", "ls"},
-    {"delete", "rm"},      {"remove", "rm"},
-    {"undeploy", "rm"},    {"watch", "dev"},
-    {"call", "invoke"},    {"exec", "invoke"},
-    {"start", "serve"},    {"worker", "serve"},
-    {"up", "serve"},       {"new", "init"},
-    {"create", "init"},    {"update", "deploy"},
-    {"push", "deploy"},    {"status", "ps"},
-    {"sandboxes", "ps"},   {"gpus", "devices"},
-    {"explain", "why"},    {"get", "result"},
-    {"payload", "--data"}, {"event", "--data"},
-    {"body", "--data"},    {"input", "--data"},
-    {"out", "--output"},   {"function-name", "--name"},
+    {"list", "ls"},        {"functions", "ls"},     {"delete", "rm"},
+    {"remove", "rm"},      {"undeploy", "rm"},      {"watch", "dev"},
+    {"call", "invoke"},    {"exec", "invoke"},      {"start", "serve"},
+    {"worker", "serve"},   {"up", "serve"},         {"new", "init"},
+    {"create", "init"},    {"update", "deploy"},    {"push", "deploy"},
+    {"status", "ps"},      {"sandboxes", "ps"},     {"gpus", "devices"},
+    {"explain", "why"},    {"what-if", "simulate"}, {"get", "result"},
+    {"payload", "--data"}, {"event", "--data"},     {"body", "--data"},
+    {"input", "--data"},   {"out", "--output"},     {"function-name", "--name"},
     {"port", "--listen"},  {"bind", "--listen"},
 };
 
@@ -62,6 +58,15 @@ std::vector<std::string> commands_of(const CLI::App& app) {
     names.push_back(command->get_name());
   }
   return names;
+}
+
+// "set, use, rm"
+std::string words_of(const CLI::App& command) {
+  std::string words;
+  for (const std::string& name : commands_of(command)) {
+    words += (words.empty() ? "" : ", ") + name;
+  }
+  return words;
 }
 
 // "; did you mean '--json'?", or nothing; `dashes` stand before each known word.
@@ -109,7 +114,10 @@ std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error)
   if (needs_command && command.get_subcommands().empty()) {
     for (const std::string& word : command.remaining()) {
       if (word.starts_with('-')) continue;
-      return "there is no command '" + word + "'" + meant_by(word, commands_of(command), "");
+      const std::string meant = meant_by(word, commands_of(command), "");
+      return "there is no command '" + word + "'" +
+             (meant.empty() && command.get_parent() != nullptr ? "; it has " + words_of(command)
+                                                               : meant);
     }
     if (!command.remaining().empty()) return about_extra(command);
   }

@@ -133,8 +133,8 @@ void add_why(Shell& shell) {
       shell, "why", "where an invocation's time went, what it waited for, and what went before it",
       "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
   verb->add_option("INVOCATION", *invocation,
-                   "its id, as 'lambent invoke' prints it; or a function: the slowest of its last")
-      ->required();
+                   "its id, as 'lambent invoke' prints it; or a function: the slowest of its last "
+                   "(default: the slowest of all functions' last)");
   verb->add_option("--journal", *journal,
                    "instead of the worker's own: the journal's folder, or one segment of it");
   verb->callback([&shell, invocation, journal] {

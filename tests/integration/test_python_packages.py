@@ -448,6 +448,29 @@ class SlowIndexTest(unittest.TestCase):
         self.assertEqual(running.stdout, "")
 
 
+class RuntimeTest(unittest.TestCase):
+    def test_a_runtime_is_the_python_that_it_names_or_is_refused_with_those_that_are_there(self):
+        worker = Worker(gpu="none")
+        self.addCleanup(worker.close)
+        worker.create_python("own", "import sys\ndef handler(e, c): return 'python%d.%d' % sys.version_info[:2]", runtime="python3")
+        own = worker.invoke("own").json
+        worker.create_python("named", "def handler(e, c): return 1", runtime=own)
+        with self.assertRaises(HttpError) as caught:
+            worker.create_python("other", "def handler(e, c): return 1", runtime="python3.3")
+        self.assertEqual(caught.exception.error_type, "InvalidParameterValueException")
+        self.assertRegex(caught.exception.json["Message"],
+                         rf"^runtime is 'python3\.3', which is not there; this worker's machine has .*{own.removeprefix('python')}")
+        with self.assertRaises(HttpError) as caught:
+            packages = python_json([], version=own.removeprefix("python"))
+            worker.create("two", make_zip({"app.py": "", ".lambent/python.json": packages}), runtime="python3.3")
+        self.assertIn("name one of the two", caught.exception.json["Message"])
+        # One that has it already keeps it, with other settings too.
+        arn = "/2015-03-31/functions/named/configuration"
+        self.assertEqual(worker.request("PUT", arn, json.dumps({"Runtime": own, "Timeout": 9})).status, 200)
+        with self.assertRaises(HttpError):
+            worker.request("PUT", arn, json.dumps({"Runtime": "python3.3"}))
+
+
 class WithoutUvTest(unittest.TestCase):
     def test_a_worker_without_uv_says_what_to_do(self):
         worker = Worker(gpu="none", environment={"PATH": "/nonexistent"})

@@ -16,6 +16,8 @@ constexpr char kTlsHandshake = 0x16;
 
 // The C parser is lenient about line ends and folded lines, where two readers of the same bytes may
 // disagree about what the headers are. We take CR LF only, and no folding, and no NUL.
+constexpr size_t kLongestMethod = 32;
+
 std::string_view what_is_wrong_with_lines(std::string_view head) {
   size_t start = 0;
   while (start < head.size()) {
@@ -34,6 +36,13 @@ std::string_view what_is_wrong_with_lines(std::string_view head) {
     start += length + 1;
   }
   return {};
+}
+
+// Whether the first line begins as a request does, whatever its method is.
+bool has_method(std::string_view head) {
+  const size_t length = std::min(head.find(' '), head.size());
+  return length > 0 && length <= kLongestMethod && head.substr(length).starts_with(" /") &&
+         std::ranges::all_of(head.substr(0, length), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
 // Whether there is an LF without a CR before it, from there on.
@@ -284,6 +293,9 @@ void RequestParser::parse_head(std::string_view head) {
   const size_t parsed =
       http_parser_execute(&parser, &c_parser_->settings, head.data(), head.size());
   const auto error = HTTP_PARSER_ERRNO(&parser);
+  if (error == HPE_INVALID_METHOD && has_method(head)) {
+    return fail(501, "this method is not known here");  // RFC 9110, 9.1
+  }
   if (error != HPE_OK || parsed != head.size() || !head_parsed_) {
     fail(400, error == HPE_OK ? "malformed request" : http_errno_description(error));
     return;

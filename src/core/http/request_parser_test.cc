@@ -56,6 +56,17 @@ TEST(RequestParser, RefusesTwoAccountsOfTheBodysLength) {
   expect_400(with_headers("Content-Length: 3, 3\r\n") + "abc");
 }
 
+TEST(RequestParser, AMethodThatItDoesNotKnowIsNotImplemented) {
+  for (const size_t step : {size_t{100}, size_t{1}}) {
+    EXPECT_EQ(parse("QUERY /v2 HTTP/1.1\r\nHost: h\r\n\r\n", step).failure, 501);
+    EXPECT_EQ(parse("BREW /pot HTTP/1.1\r\nHost: h\r\n\r\n", step).failure, 501);
+  }
+  for (const char* line :
+       {"query / HTTP/1.1", "QUERY HTTP/1.1", "QU?RY / HTTP/1.1", " / HTTP/1.1"}) {
+    expect_400(line + std::string("\r\nHost: h\r\n\r\n"));
+  }
+}
+
 TEST(RequestParser, RefusesLengthsThatAreNotNumbers) {
   for (const char* length : {"", "-1", "+1", "0x10", "1 2", "1e3", "3;", "99999999999999999999999",
                              "18446744073709551617"}) {

@@ -197,11 +197,12 @@ int run_describe(Transport& transport, Console& console, const std::string& func
   }
   const Json activity = about->contains("activity") ? (*about)["activity"] : Json();
   console.err << silent_nodes_text(*about, "figures");
-  console.out << function << " (" << cell(activity, "kind") << ")\n"
+  const Json settings = about->contains("function") ? (*about)["function"] : Json();
+  console.out << function << " (" << kind_cell(settings.is_object() ? settings : activity) << ")\n"
               << activity_text(activity)
               << nodes_text(about->contains("by_node") ? (*about)["by_node"] : Json())
               << "\nSettings\n"
-              << settings_text(about->contains("function") ? (*about)["function"] : Json());
+              << settings_text(settings);
   if (about->contains("graph") && (*about)["graph"].is_object()) {
     console.out << "\nIts graph\n" << graph_text((*about)["graph"]);
   }

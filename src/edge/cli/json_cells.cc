@@ -4,6 +4,8 @@
 
 #include "core/base/json_text.h"
 #include "core/base/units.h"
+#include "core/domain/function.h"
+#include "core/domain/model_function.h"
 #include "edge/cli/console.h"
 
 namespace lambent::cli {
@@ -24,6 +26,13 @@ double number(const Json& row, const char* key) {
 Json list_in(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
   return json[key];
+}
+
+std::string kind_cell(const nlohmann::ordered_json& function) {
+  const std::string kind = cell(function, "kind");
+  const bool is_model =
+      kind == name_of(FunctionKind::kHttp) && cell(function, "handler").starts_with(kModelServer);
+  return is_model ? "model" : kind;
 }
 
 bool names_nodes(const Json& rows) {

@@ -13,6 +13,8 @@ std::string cell(const nlohmann::ordered_json& row, const char* key);
 double number(const nlohmann::ordered_json& row, const char* key);
 // The list under that key, or an empty one.
 nlohmann::ordered_json list_in(const nlohmann::ordered_json& json, const char* key);
+// What a function is to its user: its kind, and "model" of an HTTP function that serves one.
+std::string kind_cell(const nlohmann::ordered_json& function);
 // Whether the rows say on which node of a cluster each is.
 bool names_nodes(const nlohmann::ordered_json& rows);
 // A line for each node of a cluster that did not answer: "node c does not answer: its calls are

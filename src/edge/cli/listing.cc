@@ -4,7 +4,6 @@
 
 #include "core/base/units.h"
 #include "core/domain/function.h"
-#include "core/domain/model_function.h"
 #include "core/http/message.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/json_cells.h"
@@ -17,10 +16,7 @@ using Json = nlohmann::ordered_json;
 
 // What runs it: of a handler its runtime, of all others what they are.
 std::string runtime_cell(const Json& row) {
-  const std::string kind = cell(row, "kind");
-  if (kind == name_of(FunctionKind::kHttp) && cell(row, "handler").starts_with(kModelServer)) {
-    return "model";
-  }
+  const std::string kind = kind_cell(row);
   const bool is_handler = kind == name_of(FunctionKind::kHandler) || kind == "-";
   return is_handler ? cell(row, "runtime") : kind;
 }

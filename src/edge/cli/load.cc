@@ -36,7 +36,14 @@ Result<void> look_for(Transport& transport, const std::vector<std::string>& func
   for (const std::string& function : functions) {
     const auto response =
         good(transport.send({.method = "GET", .target = function_target(function)}, seconds(30)));
-    if (!response.ok()) return response.error();
+    if (response.ok()) continue;
+    // Lambda's route answers in AWS's words; what it adds to them is for people.
+    const std::string& said = response.error().message;
+    const size_t hint = said.find("; did you mean");
+    const bool is_plain = said.starts_with("Function not found") && !said.ends_with(')');
+    if (!is_plain) return response.error();
+    return Error{response.error().code, "function '" + function + "' does not exist" +
+                                            (hint == said.npos ? "" : said.substr(hint))};
   }
   return {};
 }

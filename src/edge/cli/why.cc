@@ -133,28 +133,31 @@ int run_why_of_journal(Transport& transport, Console& console, const std::string
   return 0;
 }
 
-// The slowest of a function's last invocations, by its id.
+// The slowest of a function's last invocations, by its id; without a name, of all functions'.
 Result<std::string> slowest_of(Transport& transport, Console& console, const std::string& name) {
   const std::string escaped = http::percent_encode(name);
-  const auto there = ask_json(transport, "GET", "/v1/activity/functions/" + escaped);
+  const auto there = name.empty() ? Result<Json>(Json())
+                                  : ask_json(transport, "GET", "/v1/activity/functions/" + escaped);
   if (!there.ok()) {
     return Error{there.error().code,
                  there.error().message +
                      " (an invocation's id looks like 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a)"};
   }
-  ASSIGN_OR_RETURN(
-      const Json ended,
-      ask_json(transport, "GET", "/v1/activity/invocations?limit=500&function=" + escaped));
+  ASSIGN_OR_RETURN(const Json ended, ask_json(transport, "GET",
+                                              "/v1/activity/invocations?limit=500" +
+                                                  (name.empty() ? "" : "&function=" + escaped)));
   const Json rows = list(ended, "invocations");
   const auto slowest = std::max_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
     return number(a, "took_ms") < number(b, "took_ms");
   });
   if (slowest == rows.end()) {
-    return Error{ErrorCode::kNotFound, "no invocation of '" + name + "' that ended is remembered"};
+    return Error{
+        ErrorCode::kNotFound,
+        "no invocation" + (name.empty() ? "" : " of '" + name + "'") + " that ended is remembered"};
   }
   if (!console.json) {
-    console.out << "the slowest of the last " << rows.size() << " of " << name << ", "
-                << ms(*slowest, "took_ms") << " ms:\n";
+    console.out << "the slowest of the last " << rows.size() << (name.empty() ? "" : " of " + name)
+                << ", " << ms(*slowest, "took_ms") << " ms:\n";
   }
   return text(*slowest, "invocation");
 }

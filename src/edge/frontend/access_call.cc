@@ -101,7 +101,7 @@ Result<void> apply_settings(const Json& document, const std::string& place, Tena
 
 Result<CreateTenant> decode_create_tenant(std::string_view body) {
   ASSIGN_OR_RETURN(const Json document, document_of(body, "the tenant"));
-  RETURN_IF_ERROR(check_keys(document, "", {"name", "weight", "quotas"}));
+  RETURN_IF_ERROR(check_keys(document, "the request", {"name", "weight", "quotas"}));
   ASSIGN_OR_RETURN(const Json* name, required_member(document, "", "name"));
   CreateTenant call;
   ASSIGN_OR_RETURN(call.tenant.name, name_value(*name, "name", limits::kTenantNameLength));
@@ -126,7 +126,8 @@ Result<Scopes> scopes_of_document(const Json& list) {
 
 Result<CreateToken> decode_create_token(std::string tenant, std::string_view body) {
   ASSIGN_OR_RETURN(const Json document, document_of(body, "the token"));
-  RETURN_IF_ERROR(check_keys(document, "", {"name", "scopes", "lifetime_seconds", "certificate"}));
+  RETURN_IF_ERROR(
+      check_keys(document, "the request", {"name", "scopes", "lifetime_seconds", "certificate"}));
   CreateToken call{.tenant = std::move(tenant)};
   ASSIGN_OR_RETURN(const Json* name, required_member(document, "", "name"));
   if (!name->is_string()) {
@@ -202,7 +203,7 @@ AccessCall decode_access_call(const http::Request& request) {
 
 Result<void> apply_tenant_patch(std::string_view patch, Tenant& tenant) {
   ASSIGN_OR_RETURN(const Json document, document_of(patch, "the change"));
-  RETURN_IF_ERROR(check_keys(document, "", {"weight", "quotas"}));
+  RETURN_IF_ERROR(check_keys(document, "the request", {"weight", "quotas"}));
   RETURN_IF_ERROR(apply_settings(document, "", tenant));
   return validate(tenant);
 }

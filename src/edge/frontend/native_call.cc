@@ -76,6 +76,17 @@ NativeCall decode_measure(std::string name, std::string_view query, const Caller
   return call;
 }
 
+// A value that cannot be decoded would count as absent.
+bool is_decodable(std::string_view query) {
+  std::string decoded;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    if (!http::percent_decode(query.substr(0, end), decoded)) return false;
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  return true;
+}
+
 NativeCall decode_device_change(std::string gpu, bool drain, std::string_view query) {
   ChangeDevice call{std::move(gpu), drain, http::query_value(query, "reason")};
   const bool is_text = std::all_of(call.reason.begin(), call.reason.end(),
@@ -168,6 +179,11 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
 }  // namespace
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller) {
+  if (!is_decodable(http::query_of(request.target))) {
+    return error_response(Error{ErrorCode::kInvalidArgument,
+                                "the query has a '%' that is not followed by two hexadecimal "
+                                "digits of a byte, or the byte 0"});
+  }
   NativeCall call = decode_path(request, caller);
   const bool reads = !std::holds_alternative<http::Response>(call) &&
                      !std::holds_alternative<SubmitInvocation>(call) &&

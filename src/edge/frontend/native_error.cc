@@ -24,6 +24,8 @@ ErrorCode code_of(int status) {
       return ErrorCode::kOutOfRange;
     case 500:
       return ErrorCode::kInternal;
+    case 501:
+      return ErrorCode::kUnimplemented;
     case 503:
       return ErrorCode::kUnavailable;
     default:

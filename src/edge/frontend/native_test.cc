@@ -162,6 +162,10 @@ TEST_F(NativeTest, DevicesAreListedDrainedAndTakenBack) {
   EXPECT_EQ(get("/v1/devices/0/drain").status, 405);
   EXPECT_EQ(drains_.size(), 2u);
   EXPECT_EQ(start("POST", "/v1/devices")->response->status, 405);
+  for (const char* query : {"reason=a%00b", "reason=%4", "x=1&reason=%zz"}) {
+    const auto refused = start("POST", std::string("/v1/devices/0/drain?") + query);
+    EXPECT_NE(refused->response->body.find("the query has a '%'"), std::string::npos) << query;
+  }
   expect_error(*start("POST", "/v1/devices/0/drain?reason=a%0Ab")->response, 400,
                "INVALID_ARGUMENT");
   const std::string long_reason(257, 'x');

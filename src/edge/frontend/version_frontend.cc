@@ -277,6 +277,9 @@ class Call {
       if (body->contains("description")) {
         auto description = read_string(*body, "description");
         if (!description.ok()) return refuse(description.error());
+        if (description->size() > limits::kDescriptionLength) {
+          return refuse(invalid("description has at most 256 bytes"));
+        }
         publication.description = *std::move(description);
       }
       const auto version = body->find("version");

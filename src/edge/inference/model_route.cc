@@ -73,12 +73,12 @@ Result<Route> route_of(const ModelIdentity& model, std::string_view path) {
 }
 
 std::optional<http::Response> refusal_of_method(Route route, std::string_view method) {
-  if (route == Route::kInfer || route == Route::kLoad) {
-    if (method == "POST") return std::nullopt;
-    return error_response(405, "this takes POST");
-  }
-  if (method == "GET" || method == "HEAD") return std::nullopt;
-  return error_response(405, "this takes GET; POST goes to .../infer");
+  const bool is_post = route == Route::kInfer || route == Route::kLoad;
+  if (is_post ? method == "POST" : method == "GET" || method == "HEAD") return std::nullopt;
+  http::Response response =
+      error_response(405, is_post ? "this takes POST" : "this takes GET; POST goes to .../infer");
+  response.headers.add("Allow", is_post ? "POST" : "GET, HEAD");
+  return response;
 }
 
 }  // namespace lambent::inference

@@ -131,8 +131,12 @@ TEST_F(ModelServiceTest, OtherModelsVersionsAndPathsAreNotFound) {
   }
   EXPECT_EQ(ask("POST", "/v2/models/other/infer", "{}").status, 404);
   EXPECT_EQ(ask("POST", "/v2/models/double/versions/2/infer", "{}").status, 404);
-  EXPECT_EQ(ask("POST", "/v2/models/double", "{}").status, 405);
-  EXPECT_EQ(ask("GET", "/v2/models/double/infer").status, 405);
+  const Answer posted = ask("POST", "/v2/models/double", "{}");
+  EXPECT_EQ(posted.status, 405);
+  EXPECT_NE(posted.head.find("\r\nAllow: GET, HEAD"), std::string::npos) << posted.head;
+  const Answer got = ask("GET", "/v2/models/double/infer");
+  EXPECT_EQ(got.status, 405);
+  EXPECT_NE(got.head.find("\r\nAllow: POST"), std::string::npos) << got.head;
   EXPECT_EQ(ask("POST", "/v2/health/infer", request_for("[1]", kOnlyY)).status, 404);
   EXPECT_EQ(ask("POST", "/v2/repository/models/double/load", "{}").status, 200);
   EXPECT_EQ(ask("POST", "/v2/repository/models/other/load", "{}").status, 404);

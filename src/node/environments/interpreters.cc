@@ -45,12 +45,7 @@ Result<Interpreter> Interpreters::get(const std::string& version) const {
   const std::string& wanted = version.empty() ? usual_ : version;
   const auto found = paths_.find(wanted);
   if (found != paths_.end()) return Interpreter{found->first, found->second};
-  std::vector<std::string> versions;
-  for (const auto& [known, path] : paths_) versions.push_back(known);
-  std::ranges::sort(versions, {}, minor_of);
-  std::string list;
-  for (const std::string& known : versions) list += (list.empty() ? "" : ", ") + known;
-  if (list.empty()) {
+  if (paths_.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  "this worker's machine has no Python that functions with packages can use: there "
                  "is not a python3.N in /usr/bin and /usr/local/bin"};
@@ -59,7 +54,34 @@ Result<Interpreter> Interpreters::get(const std::string& version) const {
                                               "them"
                                             : "Python " + version + " is not there";
   return Error{ErrorCode::kInvalidArgument,
-               "python.version: " + asked + "; this worker's machine has " + list};
+               "python.version: " + asked + "; this worker's machine has " + list()};
+}
+
+Result<void> Interpreters::check_runtime(const std::string& runtime,
+                                         const std::string& version) const {
+  const std::string named = version_in(runtime);
+  const std::string& runs = version.empty() ? usual_ : version;
+  if (named.empty() || runs.empty() || named == runs) return {};
+  std::string what = "runtime is '" + runtime + "', ";
+  if (!version.empty()) {
+    what += "but [python] version is '" + version + "'; name one of the two";
+  } else if (paths_.contains(named)) {
+    what += "which the worker's own Python " + usual_ + " is not; [python] version = \"" + named +
+            "\" in lambent.toml chooses it";
+  } else {
+    what += "which is not there; this worker's machine has " + list() +
+            ", and 'python3' is its Python " + usual_;
+  }
+  return Error{ErrorCode::kInvalidArgument, std::move(what)};
+}
+
+std::string Interpreters::list() const {
+  std::vector<std::string> versions;
+  for (const auto& [known, path] : paths_) versions.push_back(known);
+  std::ranges::sort(versions, {}, minor_of);
+  std::string text;
+  for (const std::string& known : versions) text += (text.empty() ? "" : ", ") + known;
+  return text;
 }
 
 }  // namespace lambent::environments

@@ -25,9 +25,15 @@ class Interpreters {
 
   // INVALID_ARGUMENT, with those that are there.
   Result<Interpreter> get(const std::string& version) const;
+  // Whether a function whose runtime is `runtime`, such as "python3.12", gets that Python.
+  // `version` is what it chooses; empty: it has the worker's own. INVALID_ARGUMENT, with those that
+  // are there.
+  Result<void> check_runtime(const std::string& runtime, const std::string& version) const;
   const std::map<std::string, std::string>& paths() const { return paths_; }
 
  private:
+  std::string list() const;
+
   std::map<std::string, std::string> paths_;  // by version
   std::string usual_;                         // a version; empty: it is not known
 };

@@ -44,6 +44,27 @@ TEST_F(InterpretersTest, AVersionIsFoundByItsName) {
             "python.version: Python 3.12 is not there; this worker's machine has 3.9, 3.11");
 }
 
+TEST_F(InterpretersTest, ARuntimeThatNamesAVersionGetsThatOneOrIsRefused) {
+  for (const char* name : {"python3.9", "python3.11"}) program(name);
+  const auto found = Interpreters::find({folder_}, folder_ + "/python3.11");
+  for (const char* good : {"python3", "python3.11", "provided.al2023", "Image", ""}) {
+    EXPECT_TRUE(found.check_runtime(good, "").ok()) << good;
+  }
+  EXPECT_TRUE(found.check_runtime("python3.9", "3.9").ok());
+  EXPECT_TRUE(found.check_runtime("python3", "3.9").ok());
+  EXPECT_EQ(found.check_runtime("python3.14", "").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(found.check_runtime("python3.14", "").error().message,
+            "runtime is 'python3.14', which is not there; this worker's machine has 3.9, 3.11, and "
+            "'python3' is its Python 3.11");
+  EXPECT_EQ(found.check_runtime("python3.9", "").error().message,
+            "runtime is 'python3.9', which the worker's own Python 3.11 is not; [python] version = "
+            "\"3.9\" in lambent.toml chooses it");
+  EXPECT_EQ(found.check_runtime("python3.11", "3.9").error().message,
+            "runtime is 'python3.11', but [python] version is '3.9'; name one of the two");
+  const auto unknown = Interpreters::find({folder_}, "/nonexistent/python3");
+  EXPECT_TRUE(unknown.check_runtime("python3.14", "").ok());
+}
+
 TEST_F(InterpretersTest, WithoutAUsualOneAVersionHasToBeNamed) {
   program("python3.11");
   const auto found = Interpreters::find({folder_}, "/nonexistent/python3");

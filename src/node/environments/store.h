@@ -58,6 +58,11 @@ class EnvironmentStore {
   // packages, also after a restart. FAILED_PRECONDITION: there is no uv. INVALID_ARGUMENT: there is
   // no such Python, or the packages cannot be had. Others as build_environment().
   void ensure(const std::string& code, const PythonPackages& packages, Done done);
+  // Whether a function of this runtime and these packages, if any, gets the Python that it names.
+  Result<void> check_runtime(const std::string& runtime,
+                             const std::optional<PythonPackages>& packages) const {
+    return interpreters_.check_runtime(runtime, packages ? packages->version : "");
+  }
   // What is done for it right now, in words; empty if nothing is.
   std::string progress(const std::string& code) const;
   // Whether the environment of this code is there.

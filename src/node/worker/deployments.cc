@@ -67,6 +67,15 @@ void cap_timeout(FunctionSpec& spec, Duration most, LogSink& log) {
   spec.timeout = most;
 }
 
+// Whether this machine has the Python that its runtime names. What it had before it keeps.
+Result<void> check_runtime(const environments::EnvironmentStore& environments,
+                           const FunctionSpec* before, const FunctionSpec& spec,
+                           const std::optional<PythonPackages>& packages) {
+  const bool is_new = before == nullptr || before->runtime_name != spec.runtime_name;
+  if (!is_new || spec.runtime != Runtime::kPython) return {};
+  return environments.check_runtime(spec.runtime_name, packages);
+}
+
 bool uses_slices(const PipelinePackage& package, bool has_slices) {
   const pipeline::IsolationRule rule = package.definition.isolation;
   return rule == pipeline::IsolationRule::kSlices ||
@@ -225,6 +234,13 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
 void Deployments::install(DeploymentPackage unpacked, Done answer, Done done) {
   if (runs_image(unpacked.change.spec)) {
     return pull(std::move(unpacked), std::move(answer), std::move(done));
+  }
+  // What another node took was judged there.
+  if (uses_.environments != nullptr && !unpacked.others.judged) {
+    const FunctionSpec& spec = unpacked.change.spec;
+    const auto good =
+        check_runtime(*uses_.environments, uses_.functions.find(spec.name), spec, unpacked.python);
+    if (!good.ok()) return done(good.error());
   }
   if (!unpacked.python) return put_within_quota(std::move(unpacked), std::move(done));
   if (uses_.environments == nullptr) {
