@@ -154,7 +154,7 @@ TEST_F(Story, RequestsThatAnInstanceDiedUnderAreJobsOfTheirOwn) {
   EXPECT_TRUE(host_.given_alone().empty());
   host_.kill(instance);
   const InvocationId third = host_.submit(kBlur);
-  const InstanceId another = started(kBlur, 2);
+  const InstanceId another = started(kBlur, 1);
   decide(Assign{{first, second, third}, another});
   EXPECT_EQ(host_.given_alone(), (std::set<JobId>{JobId(2), JobId(3)}));
   EXPECT_EQ(host_.world().find(another)->jobs, 3U);
