@@ -376,11 +376,9 @@ class NodesWithOtherGpus(unittest.TestCase):
                 create("large", **tags)
             self.assertEqual((raised.exception.status, raised.exception.headers.get("x-lambent-code")), (409, "FAILED_PRECONDITION"))
             self.assertIn(words, str(raised.exception))
-        # Its schedules would start calls here.
-        with self.assertRaises(HttpError) as raised:
-            create("timed", gpu_memory="64MiB", schedules=json.dumps([{"name": "often", "rate": "1 hour"}]))
-        self.assertEqual(raised.exception.status, 409)
-        self.assertIn("which has no GPU for it", str(raised.exception))
+        # The calls of its schedules run where its GPUs are (test_cluster_calls.py).
+        create("timed", gpu_memory="64MiB", schedules=json.dumps([{"name": "often", "rate": "1 hour"}]))
+        self.assertEqual([row["function"] for row in cluster["a"].request("GET", "/v1/schedules").json["schedules"]], ["timed"])
         # Copies are not judged again: more instances than any node can keep are kept as far as they go.
         create("crowd", gpu_memory="64MiB", min_instances="500")
         cluster.wait_for(lambda: all("crowd" in {each["name"] for each in cluster[node].request("GET", "/v1/functions").json["functions"]}

@@ -34,7 +34,8 @@ class SeenByRun final : public NodeView {
   uint64_t total_load() const override { return view_.total_load(); }
   bool could_hold(NodeIndex index, unsigned, Bytes) const override { return held_[index] == most_; }
   Warmth warmth(NodeIndex index, uint64_t) const override {
-    if (known_.empty()) return Warmth::kNone;
+    // What is warm where a step does not fit keeps no run there.
+    if (known_.empty() || held_[index] != most_) return Warmth::kNone;
     Warmth coldest = Warmth::kResident;
     for (const Step& step : known_) {
       coldest = std::min(coldest, view_.warmth(index, step.function));

@@ -71,6 +71,16 @@ TEST(RunPlacementTest, ARunGoesWhereTheColdestOfItsStepsIsWarmest) {
   EXPECT_EQ(place(view, steps), (Route{order[0], RouteReason::kWarm}));
 }
 
+TEST(RunPlacementTest, WhatIsResidentWhereItCameInKeepsNoRunThatDoesNotFitThere) {
+  TestView view(5);
+  view.at(3).gpus = 2;
+  view.at(0).warm[kSmall.function] = Warmth::kResident;
+  const auto made = *make_policy(kDefaultPolicy, {});
+  const RouteRequest request{.function = kRun, .entry = 0};
+  EXPECT_EQ(place_run(*made, request, {kSmall, kPair}, view.ring, view)->node, 3U);
+  EXPECT_EQ(place_run(*made, request, {kSmall}, view.ring, view)->node, 0U);
+}
+
 TEST(RunPlacementTest, ARunGoesWhereAllItsStepsHaveRoomAtOnce) {
   TestView view(5);
   const auto order = order_of(view.ring, kRun);

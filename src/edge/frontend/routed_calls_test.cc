@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/base/clock.h"
+#include "core/base/time.h"
 #include "core/http/forward_words.h"
 #include "edge/frontend/outcome_headers.h"
 #include "edge/frontend/testing/fake_access.h"

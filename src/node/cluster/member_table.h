@@ -53,8 +53,8 @@ class MemberTable final : public routing::NodeView {
 
   const std::string& self() const { return self_; }
   std::string home() const;
-  // Which node begins what is due: the home, also one without others. `moves`: while it is lost, the
-  // first of the others that answers, by name. Empty: this node was told of no members yet.
+  // Which node begins what is due: the home, also one without others. `moves`: while it is lost,
+  // the first of the others that answers, by name. Empty: this node was told of no members yet.
   std::string beginner(bool moves) const;
   uint64_t version() const { return version_; }
   std::vector<MemberStatus> members() const;
