@@ -164,9 +164,9 @@ class Kept(KeepTest):
         # Counts to its number, for seconds, with an input that is on the device only.
         self.create("slow", {"buffers": [tensor("x", "input", [COUNT]), tensor("y", "output", [COUNT]), tensor("n", "temporary", [], "INT32"),
                                          tensor("done", "temporary", [], "INT32")],
-                             "steps": [launch("clear", {"buffer": "n", "access": "write"}),
-                                       {"times": 300_000, "until": "done",
-                                        "steps": [launch("count_up", "n", {"buffer": "done", "access": "write"}, 200_000)]},
+                             "steps": [launch("clear", {"buffer": "n", "access": "write"}), launch("clear", {"buffer": "done", "access": "write"}),
+                                       {"repeat": 2_000_000, "until": "done",
+                                        "steps": [launch("count_up", {"buffer": "n", "access": "read_write"}, "done", 200_000)]},
                                        launch("scale", "x", "y", 2.0, unsigned(COUNT), grid=(-(-COUNT // 256),), block=(256,))]},
                     tags={"lambent:gpu-memory": "64M"})
         self.addCleanup(self.worker.delete, "slow")
