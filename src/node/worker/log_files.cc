@@ -444,6 +444,7 @@ LogFiles::LogFiles(loop::EventLoop& loop, LogSink& log, LogFilesOptions options)
 LogFiles::~LogFiles() {
   loop_.cancel(cleaning_);
   if (timed_) loop_.cancel(timer_);
+  ending_ = true;
   if (!waiting_.empty()) write();
   if (!life_ || has_dropped_) return;
   thread_.run(
@@ -595,6 +596,7 @@ void LogFiles::write() {
   auto work = std::make_shared<Work>();
   work->waiting.swap(waiting_);
   for (auto& [function, waiting] : work->waiting) {
+    if (ending_) break;
     const TenantId tenant = owned(function).tenant;
     Bytes most;
     for (const Text& text : waiting.texts) {

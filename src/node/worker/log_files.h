@@ -115,6 +115,7 @@ class LogFiles {
   loop::TimerId timer_;
   loop::TimerId cleaning_;
   bool timed_ = false;
+  bool ending_ = false;  // what the options ask may be gone
 };
 
 }  // namespace lambent::worker

@@ -475,6 +475,7 @@ TEST_F(LogFilesTest, TextThatHasNoRoomBelowAQuotaIsNotKeptAndItsOffsetsAreNotUse
     life.print_and_wait(*this, kF, "kept\n");
     quota_ = Bytes(0);
     life.print(kF, std::string(200, 'x') + "\n");
+    for (int i = 0; i < 50; ++i) life.loop.run_once(milliseconds(2));
   }
   EXPECT_FALSE(is_on_disk("xx"));
   quota_ = Bytes::mib(1);
