@@ -2,6 +2,7 @@
 wrong, and the next one and a neighbour are served by the processes of before."""
 import json
 import threading
+import time
 import unittest
 
 from frameworks import FrameworkTest
@@ -107,13 +108,18 @@ class TorchFaultsTest(FrameworkTest):
             for do, says in (("raise", "ValueError: .*no such picture"), ("change", "RuntimeError: .*shapes cannot be multiplied"),
                              ("meta", "a tensor on meta cannot be handed on"), ("sparse", r"sparse_coo cannot be handed on: hand on to_dense\(\)"),
                              ("want", "RuntimeError: .*memory")):
+                before = len(neighbours)
                 self.assertRegex(self.error(do), f"(?s){says}")
                 self.assertEqual(self.good(), first, f"after '{do}', by the process of before")
+                # However busy the machine is, the neighbour's next answer comes.
+                until = time.monotonic() + 120
+                while len(neighbours) == before and not failures and time.monotonic() < until:
+                    time.sleep(0.01)
+                self.assertTrue(failures or len(neighbours) > before, f"after '{do}' the neighbour is not served")
         finally:
             done.set()
             thread.join()
         self.assertEqual(failures, [])
-        self.assertGreater(len(neighbours), 3)
         self.assertEqual({tuple(each) for each in neighbours}, {tuple(expected)})
 
 
