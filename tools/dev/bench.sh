@@ -46,7 +46,7 @@ if [ -n "$fresh" ]; then
 elif [ -n "$traces" ]; then
   # These read traces; the others take their usual work.
   case "$name" in
-    replay | fidelity | models | paper-streambox | paper-fluidfaas | paper-mqfq | paper-mqfq-worker | paper-streambox-worker) flags+=(--traces "$traces") ;;
+    replay | fidelity | models | paper-streambox | paper-streambox-cluster | paper-fluidfaas | paper-mqfq | paper-mqfq-worker | paper-streambox-worker) flags+=(--traces "$traces") ;;
     # Of those that have no arrivals for it, its own are taken.
     paper-kaas) [ ! -d "$traces/kaas" ] || flags+=(--traces "$traces") ;;
   esac
