@@ -108,9 +108,9 @@ TEST_F(KernelModelTest, BodiesThatAreHeldTogetherHaveABoundOnceTheyAreDecompress
   http::Response packed;
   packed.body = request + "}" + std::string(60'000, ' ');
   inference::compress(packed, "gzip");
-  const auto ask = [&] {
-    return send("POST", "/v2/models/net/infer", packed.body, {{"Content-Encoding", "gzip"}});
-  };
+  http::Headers headers;
+  headers.add("Content-Encoding", "gzip");
+  const auto ask = [&] { return send("POST", "/v2/models/net/infer", packed.body, headers); };
   const auto first = ask();
   ASSERT_EQ(relays.invoked.size(), 1u);
   const auto second = ask();
