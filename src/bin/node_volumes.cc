@@ -157,8 +157,8 @@ void NodeVolumes::connect(worker::Worker& worker, const AccessService& access) {
   const auto functions = [&worker](TenantId tenant, const std::string& volume) {
     return worker.deployments().users_of_volume(tenant, volume);
   };
-  const auto has_room = [this, &worker](TenantId tenant, Bytes more) {
-    return room(worker, tenant, more);
+  const auto has_room = [&worker](TenantId tenant, Bytes more) {
+    return worker::check_disk(worker.deployments(), tenant, more);
   };
   store_->set_users({.functions = functions, .room = has_room});
   layers_->set_users({.functions = functions, .room = has_room});
@@ -199,8 +199,10 @@ Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const Function
     if (mount.volume.empty() || is_of_layers(mount)) return folder_of(spec, mount);
     const VolumeName volume{spec.name.tenant, mount.volume};
     RETURN_IF_ERROR(copies_->can_mount(volume));
-    // Constants of kernel functions are looked at where they are here.
-    const bool is_looked_at = spec.kind == FunctionKind::kKernel && copies_->is_here(volume);
+    // Constants of kernel functions are looked at where the volume is this node's. A copy may be
+    // older than the revision that comes; the load looks again.
+    const bool is_looked_at =
+        spec.kind == FunctionKind::kKernel && !copies_->has_keeper() && copies_->is_here(volume);
     return is_looked_at ? copies_->folder(volume) : std::string();
   });
 }
@@ -333,19 +335,6 @@ void NodeVolumes::forget_tenant(TenantId tenant) {
   store_->forget_tenant(tenant);
   copies_->forget_tenant(tenant);
   layers_->forget_tenant(tenant);
-}
-
-Result<void> NodeVolumes::room(worker::Worker& worker, TenantId tenant, Bytes more) const {
-  const std::string name = access_->tenant_name(tenant);
-  ASSIGN_OR_RETURN(const Tenant found, access_->find_tenant(name));
-  if (!found.quotas.disk) return {};
-  const Bytes used = worker.deployments().totals(tenant).code;
-  if (used + more <= *found.quotas.disk) return {};
-  return Error{ErrorCode::kResourceExhausted,
-               "tenant '" + name + "' has " + to_string(used) +
-                   " in packages, volumes, layers, logs and asynchronous invocations, and " +
-                   to_string(more) + " more would be above its quota of disk, " +
-                   to_string(*found.quotas.disk) + "; remove files, or ask the operator for more"};
 }
 
 }  // namespace lambent

@@ -76,7 +76,6 @@ class NodeVolumes {
   void note_shown(const FunctionSpec& spec);
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
-  Result<void> room(worker::Worker& worker, TenantId tenant, Bytes more) const;
 
   loop::EventLoop& loop_;
   loop::WorkThread thread_;

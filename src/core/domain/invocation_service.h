@@ -36,6 +36,8 @@ struct FunctionChange {
   bool only_if_different = false;
   // A version of it is published once the change is done: the answer is that version.
   bool publish = false;
+  // Another node took it: what that judged is not judged again.
+  bool is_copy = false;
 
   bool has_code() const { return !zip_base64.empty() || !zip.empty() || !delta.empty(); }
 };

@@ -378,6 +378,7 @@ void CatalogReplica::deploy(const Step& step, const json& copy) {
 }
 
 void CatalogReplica::apply(const Step& step, FunctionChange change) {
+  change.is_copy = true;
   const std::string expected = change.spec.code_sha256;
   const FunctionName function = change.spec.name;
   const auto done = [self = self_, step, expected, function](const Result<FunctionSpec>& spec) {

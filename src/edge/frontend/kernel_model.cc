@@ -417,6 +417,10 @@ void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Respons
       statistics.fail.add(now - pending.begin);
     }
   }
+  // What it took is free before a slow client has read the answer.
+  pending.http.body = {};
+  pending.request = {};
+  pending.part = {};
   // The responder's callbacks hold this.
   http::Responder over = std::move(pending.call.responder);
   if (pending.is_gone) return;

@@ -157,7 +157,9 @@ std::string MemberTable::home() const { return entries_.size() > 1 ? home_ : std
 
 std::string MemberTable::beginner(bool moves) const {
   const auto at = entries_.find(home_);
-  const bool is_lost = at != entries_.end() && at->second.state == MemberState::kLost;
+  // One that is lost is forgotten after a while.
+  const bool is_lost =
+      !home_.empty() && (at == entries_.end() || at->second.state == MemberState::kLost);
   if (!moves || !is_lost) return home_;
   for (const auto& [name, entry] : entries_) {
     if (entry.state == MemberState::kUp || entry.state == MemberState::kDraining) return name;

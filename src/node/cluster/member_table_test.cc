@@ -56,6 +56,12 @@ TEST(MemberTableTest, TheFirstBeginsWhatIsDueAndWhereThatMayMoveAnotherWhileItIs
   EXPECT_EQ(table.beginner(true), "b");
   table.reported("a", report("a"));
   EXPECT_EQ(table.beginner(true), "a");
+  // One that is lost is forgotten, and is the first still.
+  table.unreachable("a");
+  table.expire(at(3600));
+  EXPECT_EQ(table.find("a"), nullptr);
+  EXPECT_EQ(table.beginner(true), "b");
+  EXPECT_EQ(table.beginner(false), "a");
   // Also where there is no other.
   MemberTable alone("a");
   ASSERT_TRUE(alone.tell({.source = "ray", .members = {member("a", 1)}}, at(0)).ok());

@@ -192,7 +192,11 @@ void Deployments::store(FunctionChange change, Done done) {
 }
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
-  const bool has_files = needs_files(change);
+  const FunctionSpec* before = uses_.functions.find(change.spec.name);
+  // Which Python a function gets follows from its packages.
+  const bool has_other_runtime = before != nullptr && !runs_image(change.spec) &&
+                                 before->runtime_name != change.spec.runtime_name;
+  const bool has_files = needs_files(change) || has_other_runtime;
   if (!has_files && runs_image(change.spec)) {
     OtherNodes others = gpus_.others();
     return pull({.change = std::move(change), .others = std::move(others)}, std::move(answer),
@@ -235,8 +239,7 @@ void Deployments::install(DeploymentPackage unpacked, Done answer, Done done) {
   if (runs_image(unpacked.change.spec)) {
     return pull(std::move(unpacked), std::move(answer), std::move(done));
   }
-  // What another node took was judged there.
-  if (uses_.environments != nullptr && !unpacked.others.judged) {
+  if (uses_.environments != nullptr && !unpacked.change.is_copy) {
     const FunctionSpec& spec = unpacked.change.spec;
     const auto good =
         check_runtime(*uses_.environments, uses_.functions.find(spec.name), spec, unpacked.python);

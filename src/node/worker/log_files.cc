@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -595,6 +596,7 @@ void LogFiles::write() {
   };
   auto work = std::make_shared<Work>();
   work->waiting.swap(waiting_);
+  std::map<TenantId, Bytes> granted;  // in this call
   for (auto& [function, waiting] : work->waiting) {
     if (ending_) break;
     const TenantId tenant = owned(function).tenant;
@@ -602,7 +604,9 @@ void LogFiles::write() {
     for (const Text& text : waiting.texts) {
       most += Bytes(room_for(text.bytes.size(), text.marks.size()));
     }
-    waiting.may_grow = !options_.may_grow || options_.may_grow(tenant, most);
+    const Bytes sum = granted[tenant] + most;
+    waiting.may_grow = !options_.may_grow || options_.may_grow(tenant, sum);
+    if (waiting.may_grow) granted[tenant] = sum;
   }
   waiting_bytes_ = Bytes();
   writing_ = thread_.run(

@@ -206,7 +206,11 @@ std::optional<seconds> ScheduledInvocations::due(Entry& entry, seconds now) {
   if (decision.missed && begins) miss(entry, *entry.next);
   entry.next = decision.next;
   if (!begins && keys_hold_) entry.of_others = decision.fires;
-  return decision.fires && begins ? decision.fires : again;
+  if (!decision.fires || !begins) return again;
+  if (!again || again == decision.fires) return decision.fires;
+  // The older one first; the next look begins the other.
+  entry.refused = decision.fires;
+  return again;
 }
 
 void ScheduledInvocations::miss(Entry& entry, seconds instant) {

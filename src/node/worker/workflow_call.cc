@@ -76,7 +76,9 @@ workflow::KernelOutputs outputs_of(
 void find_lost(const workflow::Value& input,
                const std::map<InvocationId, workflow::CallKey>& makers,
                const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure) {
-  if (failure.type != kObjectFailed) return;
+  // What a call needs before it is queued is found missing before it runs.
+  const bool is_refused = failure.type == kCallRejected;
+  if (failure.type != kObjectFailed && !is_refused) return;
   std::set<workflow::CallKey> lost;
   bool is_of_run = false;
   for (const ObjectId object : workflow::objects_in(input)) {
@@ -87,7 +89,7 @@ void find_lost(const workflow::Value& input,
     lost.insert(maker->second);
   }
   failure.lost.assign(lost.begin(), lost.end());
-  failure.of_place = failure.of_place || (lost.empty() && is_of_run);
+  if (!is_refused) failure.of_place = failure.of_place || (lost.empty() && is_of_run);
 }
 
 workflow::CallEnd end_of(const Result<InvocationResult>& result, FunctionKind kind) {

@@ -196,7 +196,8 @@ void WorkflowHost::perform(CallEnded& work) {
     const auto input = run->run->input_of(call.key);
     const auto is_gone = [&](ObjectId object) {
       const auto status = store_->status(run->name.tenant, object);
-      return !status.ok() || status->state == objects::ObjectState::kFailed;
+      if (!status.ok()) return !run->elsewhere.contains(object);
+      return status->state == objects::ObjectState::kFailed;
     };
     if (input.ok()) find_lost(*input, run->makers, is_gone, std::get<Failure>(how));
   }

@@ -9,16 +9,18 @@
 #include "node/worker/workflow_live_run.h"
 
 namespace lambent::worker {
-namespace {
 
 // More than a request may name are found when they are read.
-std::vector<ObjectId> needs_of(const workflow::Value& input) {
+std::vector<ObjectId> WorkflowHost::needs_of(const LiveRun& run, const workflow::Value& input,
+                                             bool elsewhere) {
+  if (!elsewhere && run.elsewhere.empty()) return {};
   std::vector<ObjectId> objects = workflow::objects_in(input);
+  if (!elsewhere) {
+    std::erase_if(objects, [&](ObjectId object) { return !run.elsewhere.contains(object); });
+  }
   if (objects.size() > lambent::limits::kNeeds) objects.clear();
   return objects;
 }
-
-}  // namespace
 
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
@@ -74,7 +76,8 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   made.takes_room = run.acknowledged && !made.elsewhere && made.kind != FunctionKind::kWorkflow;
   if (made.takes_room) ++taking_room_;
   // What lies on another node is brought to the one that needs it, before the call is queued.
-  if (made.elsewhere || !run.elsewhere.empty()) request.needs = needs_of(call.input);
+  request.needs = needs_of(run, call.input, made.elsewhere);
+  if (made.elsewhere) run.sent.insert(request.needs.begin(), request.needs.end());
   const auto& submit = made.elsewhere ? elsewhere_.submit : events_.submit;
   submit(std::move(request), [this, id](Result<InvocationResult> result) {
     take_turns(CallEnded{id, std::move(result)});

@@ -180,6 +180,8 @@ void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
   };
   for (const ObjectId object : run.elsewhere) {
     if (!is_kept(object)) {
+      // A step that needed it brought a copy here.
+      if (store_ != nullptr) (void)store_->remove(tenant, object);
       elsewhere_.remove_object(tenant, object);
     } else if (caller != nullptr) {
       caller->elsewhere.insert(object);
@@ -187,7 +189,9 @@ void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
   }
   for (const ObjectId object : run.objects) {
     const bool kept = is_kept(object);
+    const bool is_sent = run.sent.contains(object);
     if (kept && caller != nullptr && caller->objects.insert(object).second) {
+      if (is_sent) caller->sent.insert(object);
       continue;  // together with its reference
     }
     // What went meanwhile need not go again.
@@ -195,6 +199,7 @@ void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
     if (kept) store_->renew(tenant, object);
     if (!kept) (void)store_->remove(tenant, object);
     store_->release(tenant, object);
+    if (!kept && is_sent && elsewhere_.remove_object) elsewhere_.remove_object(tenant, object);
   }
 }
 

@@ -196,6 +196,33 @@ TEST_F(WorkflowHostTest, AnObjectThatWentWithItsExecutorIsMadeAgain) {
   EXPECT_EQ(objects_left(), 0u);
 }
 
+// The other node asks for what the step needs before it runs, and does not find it.
+TEST_F(WorkflowHostTest, AnObjectThatIsLostBeforeAStepElsewhereIsMadeAgainAndItsCopiesGo) {
+  function("kernel", FunctionKind::kKernel);
+  function("large", FunctionKind::kKernel);
+  function_of_others("large");
+  workflow("chain", R"({"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+    {"name": "l", "function": "large", "input": {"x": "$k.y"}})",
+           "1");
+  start("chain", R"({"x": [1, 2]})");
+  const ObjectId first{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.expect(kDefaultTenant, first).ok());
+  answer(0, kernel_answer(to_string(first)));
+  ASSERT_EQ(calls_elsewhere.size(), 1u);
+  EXPECT_EQ(calls_elsewhere[0].request.needs, std::vector<ObjectId>{first});
+  objects.fail(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  calls_elsewhere[0].done(Error{ErrorCode::kFailedPrecondition, "there is no such object"});
+  ASSERT_EQ(calls.size(), 1u) << "the step before";
+  const std::string second = make_object(0, 0);
+  answer(0, kernel_answer(second));
+  ASSERT_EQ(calls_elsewhere.size(), 2u);
+  calls_elsewhere[1].done(succeeded(calls_elsewhere[1].request.id, R"({"outputs":[]})"));
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+  EXPECT_TRUE(removed_elsewhere.contains(*object_id_from_string(second)));
+}
+
 TEST_F(WorkflowHostTest, AnObjectOfTheCallerThatFailedFailsTheRun) {
   function("kernel", FunctionKind::kKernel);
   workflow("chain", kKernels);

@@ -28,11 +28,12 @@ struct WorkflowHost::LiveRun {
   bool begun = false;
   Instant began{};
   loop::TimerId timer;
-  std::set<InvocationId> calls;                      // under way
-  std::set<ObjectId> objects;                        // that it made, each held
-  std::set<ObjectId> imported;                       // that its values name beside those, each held
-  std::set<ObjectId> elsewhere;                      // that it made on other nodes
-  std::map<InvocationId, workflow::CallKey> makers;  // of objects: calls of kernel functions
+  std::set<InvocationId> calls;  // under way
+  std::set<ObjectId> objects;    // that it made, each held
+  std::set<ObjectId> imported;   // that its values name beside those, each held
+  std::set<ObjectId> elsewhere;  // that it made on other nodes
+  std::set<ObjectId> sent;       // of those that it made here: other nodes have copies
+  std::map<InvocationId, workflow::CallKey> makers;     // of objects: calls of kernel functions
   std::map<uint32_t, workflow::KernelOutputs> outputs;  // what those of a component become
   Bytes values;                                         // its part of values_
   StartClass start = StartClass::kWarm;
