@@ -55,7 +55,7 @@ def cluster(names):
 def hop(nodes, repeats, seconds):
     """The same warm function, asked at the node that runs it and at one that does not, in turns."""
     code = make_zip({"app.py": PYTHON_ECHO})
-    nodes["a"].create("echo", code, "python3.11", "app.handler", max_concurrency=SANDBOXES)
+    nodes["a"].create("echo", code, "python3", "app.handler", max_concurrency=SANDBOXES)
     path = invocations_path("echo")
     for node in nodes.values():
         node.request("POST", path, b"{}")
@@ -79,7 +79,7 @@ def rate(nodes, repeats, seconds):
     """Three functions, asked at every node at once; all of it on the cores of one machine."""
     code = make_zip({"app.py": PYTHON_ECHO})
     for each in range(3):
-        next(iter(nodes.values())).create(f"echo{each}", code, "python3.11", "app.handler", max_concurrency=SANDBOXES)
+        next(iter(nodes.values())).create(f"echo{each}", code, "python3", "app.handler", max_concurrency=SANDBOXES)
         for node in nodes.values():
             node.request("POST", invocations_path(f"echo{each}"), b"{}")
     from concurrent.futures import ThreadPoolExecutor

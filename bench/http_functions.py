@@ -147,7 +147,7 @@ def deploy(worker, name):
     program = (PROGRAMS / "http_echo").read_bytes()
     worker.create(name, make_zip({"http_echo": (program, 0o755)}), "provided.al2023", "./http_echo function",
                   max_concurrency=100, tags={"lambent:kind": "http"})
-    worker.create("python", make_zip({"server.py": PYTHON}), "python3.11", "python3 server.py",
+    worker.create("python", make_zip({"server.py": PYTHON}), "python3", "python3 server.py",
                   tags={"lambent:kind": "http"})
 
 

@@ -92,7 +92,7 @@ def measure(worker, series, address, name, clients, seconds):
 def benchmark(repeats, seconds):
     bootstrap = (PREFIX / "bench/echo/bootstrap").read_bytes()
     functions = {"native": (make_zip({"bootstrap": (bootstrap, 0o755)}), "provided.al2023", "bootstrap"),
-                 "python": (make_zip({"app.py": PYTHON_ECHO}), "python3.11", "app.handler")}
+                 "python": (make_zip({"app.py": PYTHON_ECHO}), "python3", "app.handler")}
     series = {(transport, runtime): Series() for transport in ("uds", "http") for runtime in functions}
     bare = {transport: {"--tcp-runtimes": [], "--runtimes": []} for transport in ("uds", "http")}
     bare_rps = {transport: {str(clients): [] for clients in CLIENTS} for transport in ("uds", "http")}

@@ -69,7 +69,7 @@ def measure(code, way, rounds):
             return (time.monotonic() - start) * TIME_SCALE
 
         for name in names:
-            worker.create(name, code, "python3.11", "app.handler",
+            worker.create(name, code, "python3", "app.handler",
                           tags={"lambent:gpu-memory": f"{MIB + 36}MiB", "lambent:memory-mode": mode, "lambent:launch-mode": "model"})
         call(names[0])
         alone = statistics.mean(call(names[0]) for _ in range(5))

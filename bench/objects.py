@@ -123,7 +123,7 @@ def main():
     result = {"bench": "objects", "quick": options.quick, "client": "python", "machine": machine(),
               "put_us": {}, "get_us": {}, "bare": {}}
     with Worker("--gpu", "none", "--object-memory", "2G") as worker:
-        worker.create("objects", make_zip({"app.py": HANDLER.encode()}), "python3.11", "app.handler")
+        worker.create("objects", make_zip({"app.py": HANDLER.encode()}), "python3", "app.handler")
         local, http = Client(worker.endpoint), Client(worker.endpoint, local=False)
         if not local.local:
             raise SystemExit("the worker's object socket cannot be reached")

@@ -53,7 +53,7 @@ def resident_kb(pid):
 
 
 def function_json(name, code, tags):
-    return json.dumps({"FunctionName": name, "Runtime": "python3.11", "Handler": "app.handler", "Role": "arn:aws:iam::0:role/any",
+    return json.dumps({"FunctionName": name, "Runtime": "python3", "Handler": "app.handler", "Role": "arn:aws:iam::0:role/any",
                        "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 60, "MemorySize": 256, "Tags": tags})
 
 

@@ -106,7 +106,7 @@ class Node:
             "Tags": {f"lambent:{key.replace('_', '-')}": value for key, value in tags.items()}}))
 
     def handler(self, name, domain, timeout=60):
-        self.create(name, {"app.py": HANDLER.encode(), **self.bundle}, "python3.11", "app.handler", timeout,
+        self.create(name, {"app.py": HANDLER.encode(), **self.bundle}, "python3", "app.handler", timeout,
                     gpu_memory="32M", gpu_runtime="shared", gpu_domain=domain, max_concurrency="1")
 
     def kernel(self, name, kernel, timeout):

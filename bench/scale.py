@@ -121,12 +121,12 @@ def all_at_once(worker, requests, expected, what):
     return [after - before for before, after in zip([0, *tenths], tenths)]
 
 
-def function_body(name, code, tags=None, runtime="python3.11"):
+def function_body(name, code, tags=None, runtime="python3"):
     return json.dumps({"FunctionName": name, "Runtime": runtime, "Handler": "app.handler", "Role": "arn:aws:iam::0:role/any", "Timeout": 60,
                        "MemorySize": 128, "Code": {"ZipFile": code}, "Tags": tags or {}}).encode()
 
 
-def deploy(worker, named, code, tags=None, runtime="python3.11"):
+def deploy(worker, named, code, tags=None, runtime="python3"):
     """named: [(token, name)]."""
     requests = {(token, name): http_request("POST", "/2015-03-31/functions", function_body(name, code, tags, runtime), token)
                 for token, name in named}
@@ -403,7 +403,7 @@ def run(size, quick):
         log(f"lists: {result['lists']}, events: {result['dashboard_events']}, metrics: {result['metrics']}")
 
         names = [f"s{i:06}" for i in range(size["sandboxes"])]
-        deploy(many, [(many.token, name) for name in names], native or python, runtime="provided.al2023" if native else "python3.11")
+        deploy(many, [(many.token, name) for name in names], native or python, runtime="provided.al2023" if native else "python3")
         result["sandboxes"] = sandboxes(many, names, size["sandboxes"]) | {"kind": "native" if native else "python"}
         log(f"sandboxes: {result['sandboxes']}")
         result["lists_beside_sandboxes"] = lists(many, set(own) | set(names))

@@ -89,7 +89,7 @@ class Node:
         self.create(name, {"graph.json": work.graph().encode(), **self.files}, "provided.al2023", "graph.json", kind="kernel")
 
     def handler(self, name):
-        self.create(name, {"app.py": HANDLER.encode(), **self.files}, "python3.11", "app.handler", gpu_runtime="shared")
+        self.create(name, {"app.py": HANDLER.encode(), **self.files}, "python3", "app.handler", gpu_runtime="shared")
 
     def share(self, name, share):
         self.worker.request("POST", f"/2017-03-31/tags/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3A{name}",

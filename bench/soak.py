@@ -111,7 +111,7 @@ class Churn:
         mode = ("vmm", "vmm", "vmm", "uvm")[index % 4]
         tags = {"lambent:gpu-memory": f"{HOLD_MIB + 24}MiB", "lambent:memory-mode": mode}
         code = make_zip({"app.py": SOURCE.encode()})
-        body = {"FunctionName": name, "Runtime": "python3.11", "Handler": "app.handler", "Role": "arn:aws:iam::0:role/any", "Timeout": 20,
+        body = {"FunctionName": name, "Runtime": "python3", "Handler": "app.handler", "Role": "arn:aws:iam::0:role/any", "Timeout": 20,
                 "MemorySize": 768, "Tags": tags, "Environment": {"Variables": {"SEED": str(index), "HOLD_MIB": str(HOLD_MIB)}},
                 "Code": {"ZipFile": base64.b64encode(code).decode()}}
         if first:

@@ -134,15 +134,15 @@ GPU = {"lambent:gpu-memory": "64MiB"}
 
 def kinds_of(kernels):
     """Name: (files, runtime, handler, tags)."""
-    python = ("python3.11", "app.handler")
+    python = ("python3", "app.handler")
     return {"plain": ({"app.py": HANDLER}, *python, {}),
             "noted": ({"app.py": NOTED}, *python, {}),
             "workflow": ({"workflow.json": workflow()}, "provided.al2023", "workflow.json", {"lambent:kind": "workflow"}),
-            "served": ({"app.py": SERVER}, "python3.11", "python3 app.py", {"lambent:kind": "http"}),
+            "served": ({"app.py": SERVER}, "python3", "python3 app.py", {"lambent:kind": "http"}),
             "own": ({"app.py": OWN}, *python, GPU),
             "shared": ({"app.py": SHARED, **kernels}, *python, {**GPU, "lambent:gpu-runtime": "shared"}),
             "kernel": ({"graph.json": graph(), **kernels}, "provided.al2023", "graph.json", {"lambent:kind": "kernel"}),
-            "pipeline": ({"app.py": PIPELINE, **pipeline()}, "python3.11", "pipeline.json", {"lambent:kind": "pipeline"})}
+            "pipeline": ({"app.py": PIPELINE, **pipeline()}, "python3", "pipeline.json", {"lambent:kind": "pipeline"})}
 
 
 def request_of(kind):

@@ -61,7 +61,7 @@ def write_network(folder, options, name, network, inputs, outputs):
     kernels = options.kernels or os.path.relpath(os.path.join(options.folder, "../../share/lambent/kernels"), folder)
     # For what lies around until another network has taken it, too.
     memory = (weights + workspace + 4 * handed >> 20) + 64
-    lines = [f'name = "{options.prefix}{name}"', 'runtime = "python3.11"', 'handler = "network.handler"', "timeout_s = 60",
+    lines = [f'name = "{options.prefix}{name}"', 'runtime = "python3"', 'handler = "network.handler"', "timeout_s = 60",
              'memory = "512M"', f"max_concurrency = {options.instances}", f'bundles = ["{os.path.join(kernels, "occupy")}"]', "", "[gpu]",
              f'memory = "{memory}M"', f'runtime = "{options.runtime}"', 'launch_mode = "model"']
     if options.runtime == "shared" and options.domain:

@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import struct
-import sys
 import time
 import uuid
 import zipfile
@@ -253,10 +252,9 @@ def _configuration(deployment: Deployment) -> dict[str, Any]:
     settings = deployment.settings
     if deployment.kind == "workflow":
         return {"Runtime": "provided.al2023", "Handler": _GRAPH, "Timeout": settings.timeout}
-    version = settings.python or "%d.%d" % sys.version_info[:2] if deployment.settings.requirements else settings.python
     handler = ("python3 -m lambent.app_server %s" % deployment.entry if deployment.kind == "http"
                else "_lambent_app." + deployment.entry)
-    return {"Runtime": "python" + (version or "3"), "Handler": handler, "Timeout": settings.timeout,
+    return {"Runtime": "python" + (settings.python or "3"), "Handler": handler, "Timeout": settings.timeout,
             "MemorySize": -(-settings.memory >> 20) if settings.memory % (1 << 20) == 0 else (settings.memory >> 20) + 1,
             "Environment": {"Variables": dict(settings.environment)}}
 

@@ -41,6 +41,7 @@ _RETRY = 0.2  # seconds between two tries to reach an actor
 _AGAIN = 30.0  # seconds until an agent that did not start is tried again
 _FORGOTTEN = 60.0  # seconds without a word of a worker whose node of Ray is gone
 _PORT = 8980  # of a machine's first worker
+_TO_KEEP = 3.0  # seconds that nodes which were to be released may take to get work again, less than a lease
 _DRAIN = 600.0  # seconds that what runs on a node that is released may take
 _MEMBERS = "lambent-members"
 _SCHEME = "lambent://"
@@ -175,7 +176,9 @@ class _Members:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def keep(self, options: Dict[str, Any]) -> None:
-        """For agents of nodes that come from now on."""
+        """For agents of nodes that come from now on. What comes last holds, also from a driver whose clock is behind that of the one before."""
+        if options["stamp"] < self._options["stamp"]:
+            options = {**options, "stamp": self._options["stamp"] + 1e-3}
         scale = options["scale"]
         with self._lock:
             ends = self._scaling is not None and not scale
@@ -193,14 +196,26 @@ class _Members:
 
     def _keep_released(self) -> None:
         """Nothing is given back any more: nodes on their way out get work again."""
+        self._errors.pop("release", None)
+        words = {}
         for node_id in [*self._released]:
             self._released.discard(node_id)
             try:
-                ray.get(self._keep_after_all(node_id), timeout=LEASE)
-            except ray.exceptions.GetTimeoutError:
-                pass  # an agent that begins in place of one that ended
-            except Exception as error:  # its agent says that it is drained, and is told again
-                self._errors["release"] = "node %s, which was to be released: %s: %s" % (node_id, type(error).__name__, error)
+                words[node_id] = self._keep_after_all(node_id)
+            except Exception as error:
+                self._not_kept(node_id, error)
+        # One wait for all: an agent that begins in place of one that ended waits for us meanwhile, and so do the leases of all others.
+        done = ray.wait([*words.values()], num_returns=len(words), timeout=_TO_KEEP)[0] if words else []
+        for node_id, word in words.items():
+            try:
+                if word in done:
+                    ray.get(word)
+            except Exception as error:
+                self._not_kept(node_id, error)
+
+    def _not_kept(self, node_id: str, error: Exception) -> None:
+        """Its agent says that it is drained, and is told again."""
+        self._errors["release"] = "node %s, which was to be released: %s: %s" % (node_id, type(error).__name__, error)
 
     def options(self) -> Dict[str, Any]:
         """Those of start(), as it was called last."""

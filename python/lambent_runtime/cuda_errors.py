@@ -14,7 +14,8 @@ def explained(message):
     # Of a sandbox with a GPU the worker sets it.
     if "CUDA_VISIBLE_DEVICES" in os.environ or not _WITHOUT_GPU.search(message):
         return message
-    return '%s (this sandbox has no GPU; a function gets one by [gpu] and memory = "8G" in its lambent.toml)' % message
+    return ('%s (this sandbox has no GPU; a function gets one by gpu="8G" in its app, or by [gpu] and memory = "8G" in its lambent.toml)'
+            % message)
 
 
 def _explained_emulated(message):

@@ -552,10 +552,10 @@ class RequestTest(unittest.TestCase):
                 return 412, {}, b'{"error": {"code": "FAILED_PRECONDITION", "message": "no kept revision has this code"}}'
             return 200, {}, json.dumps({"action": self.action, "State": "Active"}).encode()
 
-    def deploy(self, worker, content):
+    def deploy(self, worker, content, **settings):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "shop.py").write_text(content)
-            deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({"memory": "1G"}))
+            deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({"memory": "1G", **settings}))
             changed = app_code.deploy(worker, deployment, str(pathlib.Path(folder) / "shop.py"), ())
         return changed, [(method, path.partition("?")[0]) for method, path, _ in worker.requests]
 
@@ -565,6 +565,14 @@ class RequestTest(unittest.TestCase):
         body = worker.requests[0][2]
         self.assertIn(b'name="settings"\r\n\r\n{"Runtime": "python3"', body)
         self.assertIn(b'name="code"\r\n\r\nPK', body)
+
+    def test_only_the_setting_names_a_version_of_python_whatever_the_clients_own_is(self):
+        for settings, runtime in (({"requirements": ["numpy"]}, "python3"), ({"requirements": ["numpy"], "python": "3.12"}, "python3.12"),
+                                  ({"python": "3.12"}, "python3.12")):
+            with self.subTest(settings=settings):
+                worker = self.Worker()
+                self.deploy(worker, "x = 1", **settings)
+                self.assertIn(b'name="settings"\r\n\r\n{"Runtime": "%s"' % runtime.encode(), worker.requests[0][2])
 
     def test_what_has_not_changed_is_not_waited_for(self):
         self.assertEqual(self.deploy(self.Worker("unchanged"), "x = 1"), (False, [("PUT", "/v1/functions/a-f")]))

@@ -43,7 +43,7 @@ class StandIn(types.ModuleType):
         super().__init__("ray")
         self.exceptions = types.SimpleNamespace(RayError=RayError, RayActorError=ActorError, GetTimeoutError=TimedOut, ActorUnavailableError=Unavailable)
         self.ObjectRef = type("ObjectRef", (), {})
-        self.actors, self.looked_up, self.timeouts, self.unavailable = {}, 0, [], 0
+        self.actors, self.looked_up, self.timeouts, self.unavailable, self.waits = {}, 0, [], 0, []
         self.alive, self.here = [node_of("n1")], "n1"
         self.util = types.SimpleNamespace(list_named_actors=lambda all_namespaces: [
             {"name": name, "namespace": lambent.ray.NAMESPACE} for name in self.actors])
@@ -70,7 +70,8 @@ class StandIn(types.ModuleType):
             raise ActorError
         return call
 
-    def wait(self, calls, timeout=None):
+    def wait(self, calls, num_returns=1, timeout=None):
+        self.waits.append((len(calls), num_returns, timeout))
         done = [each for each in calls if not each.actor.begins]
         return done, [each for each in calls if each.actor.begins]
 
@@ -412,6 +413,46 @@ class Autoscaling(unittest.TestCase):
         # What drains it ends with that, and the agent stays.
         self.members._release("n2")
         self.assertFalse(agent.dead)
+
+    def test_nodes_on_their_way_out_are_waited_for_together_and_less_than_a_lease(self):
+        self.members.keep({**self.options, "scale": (1, 9)})
+        agents = {each: stand_in.actors.setdefault("lambent-agent-" + each, Actor()) for each in ("n1", "n2")}
+        agents["n1"].begins = True  # it is not done before the members' actor answers it
+        agents["n2"].dead = True
+        self.members._released.update(("n1", "n2", "n9"))  # of which the last is gone
+        self.members._errors["release"] = "of before"
+        stand_in.waits.clear()
+        stand_in.timeouts.clear()
+        self.members.end_scaling()
+        (count, wanted, timeout), = stand_in.waits
+        self.assertEqual((count, wanted), (2, 2))
+        self.assertLess(timeout, lambent.ray.LEASE - lambent.ray._PERIOD)
+        self.assertEqual(len(stand_in.timeouts), 1)  # only the one that is done is asked what came of it
+        self.assertEqual([agent.calls for agent in agents.values()], [[("drain", False)]] * 2)
+        self.assertIn("which was to be released: ", self.members._errors["release"])
+        self.assertEqual(self.members._released, set())
+
+    def test_an_error_of_a_release_is_told_until_nothing_is_released_any_more(self):
+        self.members.keep({**self.options, "scale": (1, 9)})
+        self.members._errors["release"] = "of before"
+        self.members.end_scaling()
+        self.assertEqual(self.members._errors, {})
+
+    def test_what_a_driver_says_last_holds_though_its_clock_is_behind(self):
+        member = {"node": "wn2", "address": "http://2:1", "gpus": []}
+        before = {**self.options, "serve": ["before"], "stamp": 50.0}
+        self.members.keep(before)
+        last = {**self.options, "serve": ["last"], "stamp": 7.0}
+        self.members.keep(last)
+        # An agent that still has those of before changes nothing, and is told the last.
+        told = self.members.tell("n2", member, [], before)["options"]
+        self.assertEqual(told["serve"], ["last"])
+        self.assertGreater(told["stamp"], 50.0)
+        # Nor does one of them change the last where this actor is started again, with the options that it was made with.
+        again = lambent.ray._Members(before)
+        again._known = {}
+        again.tell("n2", member, [], told)
+        self.assertEqual(again.tell("n1", {**member, "node": "wn1"}, [], before)["options"], told)
 
     def test_one_that_was_started_again_keeps_the_last_options_and_undrains_what_it_released(self):
         agent = stand_in.actors["lambent-agent-n2"] = Actor()

@@ -355,7 +355,9 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(len(error["stackTrace"]), 2)
         self.assertIn("in inner", error["stackTrace"][1])
 
-    CUDA = ("import mmap, os, pathlib\n"
+    # What the machine of the test may have set.
+    NO_CUDA = "import os\nfor name in ('CUDA_VISIBLE_DEVICES', 'EMULATED_CUDA_NODE'):\n    os.environ.pop(name, None)\n"
+    CUDA = (NO_CUDA + "import mmap, pathlib\n"
             "folder = pathlib.Path(os.environ['LAMBDA_TASK_ROOT'], %r)\n"
             "folder.mkdir(parents=True)\n"
             "(folder / 'libcudart.so.12').write_bytes(b'x')\n"
@@ -378,8 +380,8 @@ class RuntimeTest(unittest.TestCase):
                     self.assertEqual(said, message)
 
     def test_an_error_of_cuda_in_a_sandbox_without_a_gpu_says_how_to_get_one(self):
-        code = "import os\nos.environ.update(%r)\ndef handler(e, c):\n    raise RuntimeError(%r)\n"
-        hint = ' (this sandbox has no GPU; a function gets one by [gpu] and memory = "8G" in its lambent.toml)'
+        code = self.NO_CUDA + "os.environ.update(%r)\ndef handler(e, c):\n    raise RuntimeError(%r)\n"
+        hint = (' (this sandbox has no GPU; a function gets one by gpu="8G" in its app, or by [gpu] and memory = "8G" in its lambent.toml)')
         for variables, message, explained in (({}, "Found no NVIDIA driver on your system.", True), ({}, "No CUDA GPUs are available", True),
                                               ({"CUDA_VISIBLE_DEVICES": "0"}, "No CUDA GPUs are available", False),
                                               ({}, "CUDA error: out of memory", False)):

@@ -45,7 +45,7 @@ def deploy(address, name, files, runtime="provided.al2023", handler="app.handler
 
 
 def deploy_total(address):
-    deploy(address, "total", {"app.py": ECHO}, "python3.11")
+    deploy(address, "total", {"app.py": ECHO}, "python3")
 
 
 class RayTest(unittest.TestCase):

@@ -23,7 +23,7 @@ class AwsCliTest(WorkerTest):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder) / "code.zip"
             package.write_bytes(make_zip({"app.py": "def handler(e, c): return {'sum': e['a'] + e['b']}"}))
-            made = json.loads(self.aws("create-function", "--function-name", "add", "--runtime", "python3.11", "--role",
+            made = json.loads(self.aws("create-function", "--function-name", "add", "--runtime", "python3", "--role",
                                        "arn:aws:iam::123456789012:role/r", "--handler", "app.handler", "--zip-file",
                                        f"fileb://{package}").stdout)
             self.assertEqual(made["State"], "Active")

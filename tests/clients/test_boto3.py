@@ -23,7 +23,7 @@ class Boto3Test(WorkerTest):
 
     def create(self, name, zipped=ECHO, **options):
         return self.client.create_function(
-            FunctionName=name, Runtime="python3.11", Role="arn:aws:iam::123456789012:role/r", Handler="app.handler",
+            FunctionName=name, Runtime="python3", Role="arn:aws:iam::123456789012:role/r", Handler="app.handler",
             Code={"ZipFile": zipped}, **options)
 
     def test_create_wait_invoke_delete(self):

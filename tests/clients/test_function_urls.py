@@ -235,7 +235,7 @@ class TokensTest(unittest.TestCase):
         assert status == 0 and not leftovers, (status, leftovers)
 
     def create(self, name, source=ECHO):
-        self.client.create_function(FunctionName=name, Runtime="python3.11", Role=ROLE, Handler="app.handler",
+        self.client.create_function(FunctionName=name, Runtime="python3", Role=ROLE, Handler="app.handler",
                                     Code={"ZipFile": make_zip({"app.py": source})})
 
     def signed(self, url, body=b"", key=None):

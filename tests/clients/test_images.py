@@ -117,7 +117,7 @@ class ImagesTest(unittest.TestCase):
 
     def test_what_goes_with_a_zip_does_not_go_with_an_image(self):
         refused = self.client.exceptions.InvalidParameterValueException
-        for options in ({"Runtime": "python3.11"}, {"Handler": "app.handler"}):
+        for options in ({"Runtime": "python3"}, {"Handler": "app.handler"}):
             with self.assertRaises(refused):
                 self.create("bad", **options)
         with self.assertRaises(refused):
@@ -126,10 +126,10 @@ class ImagesTest(unittest.TestCase):
         with self.assertRaises(refused):
             self.client.update_function_code(FunctionName="keeps", ZipFile=b"PK")
         with self.assertRaises(refused):
-            self.client.update_function_configuration(FunctionName="keeps", Runtime="python3.11")
+            self.client.update_function_configuration(FunctionName="keeps", Runtime="python3")
         with self.assertRaises(refused):
             self.client.create_function(
-                FunctionName="bad", Role=ROLE, Runtime="python3.11", Handler="a.b", Code={"ImageUri": self.uri})
+                FunctionName="bad", Role=ROLE, Runtime="python3", Handler="a.b", Code={"ImageUri": self.uri})
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class SignedTest(unittest.TestCase):
                             config=Config(retries={"max_attempts": 1}))
 
     def create(self, client, name, **options):
-        return client.create_function(FunctionName=name, Runtime="python3.11", Role=ROLE, Handler="app.handler",
+        return client.create_function(FunctionName=name, Runtime="python3", Role=ROLE, Handler="app.handler",
                                       Code={"ZipFile": ADD}, **options)
 
     def refusal_of(self, client):
@@ -158,7 +158,7 @@ class SignedTest(unittest.TestCase):
     def test_a_request_that_was_recorded_runs_once(self):
         client = self.client()
         recorded = []
-        client.create_function(FunctionName="counts", Runtime="python3.11", Role=ROLE, Handler="app.handler", Code={"ZipFile": make_zip(
+        client.create_function(FunctionName="counts", Runtime="python3", Role=ROLE, Handler="app.handler", Code={"ZipFile": make_zip(
             {"app.py": "n = 0\ndef handler(e, c):\n    global n\n    n += 1\n    return n\n"})})
         self.addCleanup(client.delete_function, FunctionName="counts")
         client.meta.events.register("before-send.lambda.Invoke", lambda request, **_: recorded.append(request))
@@ -184,7 +184,7 @@ class SignedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             package, answer = pathlib.Path(folder) / "code.zip", pathlib.Path(folder) / "answer.json"
             package.write_bytes(ADD)
-            self.aws("create-function", "--function-name", "by-cli", "--runtime", "python3.11", "--role", ROLE, "--handler", "app.handler",
+            self.aws("create-function", "--function-name", "by-cli", "--runtime", "python3", "--role", ROLE, "--handler", "app.handler",
                      "--zip-file", f"fileb://{package}")
             self.aws("invoke", "--function-name", "by-cli", "--payload", '{"a": 2, "b": 40}', str(answer))
             self.assertEqual(json.loads(answer.read_text()), {"sum": 42})

@@ -18,7 +18,7 @@ import sys, boto3
 endpoint, ca = sys.argv[1:]
 client = boto3.client("lambda", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="a",
                       aws_secret_access_key="b", verify=ca)
-client.create_function(FunctionName="next", Runtime="python3.11", Handler="app.handler", Role="arn:aws:iam::0:role/any",
+client.create_function(FunctionName="next", Runtime="python3", Handler="app.handler", Role="arn:aws:iam::0:role/any",
                        Code={"ZipFile": sys.stdin.buffer.read()})
 for n in range(20):
     answer = client.invoke(FunctionName="next", Payload=b'{"n": %d}' % n)["Payload"].read()

@@ -205,7 +205,7 @@ class Worker:
         return reply
 
     # The Lambda API, as a raw client would speak it.
-    def create(self, name, code, runtime="python3.11", handler="app.handler", timeout=30, memory=256, tags=None,
+    def create(self, name, code, runtime="python3", handler="app.handler", timeout=30, memory=256, tags=None,
                environment=None):
         body = {"FunctionName": name, "Runtime": runtime, "Handler": handler, "Role": "arn:aws:iam::0:role/any",
                 "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": timeout, "MemorySize": memory,

@@ -45,7 +45,7 @@ class CommandTest(WorkerTest):
     def deploy_python(self, name, source, manifest=""):
         folder = self.folder / name
         self.write(f"{name}/app.py", source)
-        self.write(f"{name}/lambent.toml", f'name = "{name}"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\n'
+        self.write(f"{name}/lambent.toml", f'name = "{name}"\nruntime = "python3"\nhandler = "app.handler"\ncode = "."\n'
                    + manifest)
         self.run_cli("deploy", folder)
 
@@ -275,7 +275,7 @@ class BadInputTest(CommandTest):
 
     def test_a_handler_that_is_not_there_is_told(self):
         self.write("f/app.py", "def handle(e, c): pass")
-        self.write("f/lambent.toml", 'name = "mistyped"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\n')
+        self.write("f/lambent.toml", 'name = "mistyped"\nruntime = "python3"\nhandler = "app.handler"\ncode = "."\n')
         self.run_cli("deploy", "f")
         self.assertIn("handle", self.run_cli("invoke", "mistyped", expect=1).stdout)
 
@@ -283,8 +283,8 @@ class BadInputTest(CommandTest):
         for text, said in (('name = "f"\nmemory = "much"\n', r"lambent.toml line 2: memory"),
                            ('name = "f"\ntimeout_s = "x"\n', r"line 2: timeout_s must be a number"),
                            ('name = \n', r"lambent.toml.*line 1"),
-                           ('runtime = "python3.11"\n', r"no name"),
-                           ('name = "f"\nruntime = "python3.11"\nhandler = "a.b"\nbundles = ["nowhere"]\n', r"nowhere")):
+                           ('runtime = "python3"\n', r"no name"),
+                           ('name = "f"\nruntime = "python3"\nhandler = "a.b"\nbundles = ["nowhere"]\n', r"nowhere")):
             with self.subTest(text=text):
                 self.write("bad/lambent.toml", text)
                 done = self.run_cli("deploy", "bad", expect=INVALID if "nowhere" not in text else NOT_FOUND)
@@ -293,7 +293,7 @@ class BadInputTest(CommandTest):
 
     def test_an_unknown_key_is_warned_of_with_the_one_that_was_meant(self):
         self.write("w/app.py", "def handler(e, c): pass")
-        self.write("w/lambent.toml", 'name = "w"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\ntimout_s = 3\n')
+        self.write("w/lambent.toml", 'name = "w"\nruntime = "python3"\nhandler = "app.handler"\ncode = "."\ntimout_s = 3\n')
         self.assertIn("did you mean 'timeout_s'?", self.run_cli("deploy", "w").stderr)
 
     def test_a_payload_that_is_not_json_is_not_sent(self):
@@ -559,7 +559,7 @@ class LookAndCancelTest(CommandTest):
         self.assertRegex(shown, rf"{second}  slow      queued +[\d.]+ m?s  its function ran as many as it may at once")
         self.assertEqual(self.json_of("describe", "slow")["activity"]["queued"], 1)
         self.assertRegex(self.run_cli("describe", "slow").stdout, r"now +1 queued, 1 running, 1 sandboxes")
-        self.assertRegex(self.run_cli("top").stdout, r"queued 1, running 1\n[^\0]*slow +1 +1 +1 ")
+        self.assertRegex(self.run_cli("top").stdout, r"queued 1, running 1\n[^\0]*slow +1 +1 +- +- .* 1 +-\n")
         self.assertRegex(self.run_cli("cancel", second).stdout, "was queued and is cancelled")
         self.assertIn("CANCELLED", self.run_cli("result", second, "--wait", expect=self.CANCELLED).stderr)
         self.assertRegex(self.run_cli("cancel", first).stdout, "was running and is being cancelled")

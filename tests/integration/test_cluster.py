@@ -547,7 +547,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\\r\\n\\r\\n")
 http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
 """
-        cluster["b"].create("web", make_zip({"app.py": program}), runtime="python3.11", handler="python3 app.py",
+        cluster["b"].create("web", make_zip({"app.py": program}), runtime="python3", handler="python3 app.py",
                             tags={"lambent:kind": "http"})
         for name in "ab":
             reply = cluster[name].request("POST", "/f/web/count", b"x" * 3_000_000, headers={"Authorization": "Basic abc"})

@@ -225,7 +225,7 @@ class Kinds(unittest.TestCase):
         a = cls.cluster["a"]
         a.create_python("size", SIZE)
         for name, program in (("web", HELLO), ("model", MODEL)):
-            a.create(name, make_zip({"app.py": program}), runtime="python3.11", handler="python3 app.py", tags={"lambent:kind": "http"})
+            a.create(name, make_zip({"app.py": program}), runtime="python3", handler="python3 app.py", tags={"lambent:kind": "http"})
         package = {"graph.json": json.dumps(kernels.scale_graph()), **kernels.bundle_files()}
         a.create("scale", make_zip(package), runtime="provided.al2023", handler="graph.json", tags={"lambent:kind": "kernel"})
         flow = {"components": [{"name": "scaled", "function": "scale", "input": {"x": {"object": "$input.x"}}},

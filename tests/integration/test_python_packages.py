@@ -215,7 +215,8 @@ class PythonPackagesTest(unittest.TestCase):
             folder.mkdir()
             (folder / "server.py").write_text(SERVER)
             (folder / "lambent.toml").write_text(f'name = "{name}"\n{kind}\n[python]\n{python}\n')
-            done = subprocess.run([LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint], capture_output=True, text=True, check=False)
+            done = subprocess.run([LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint], capture_output=True, text=True, check=False,
+                                  timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.worker.request("GET", "/f/table/").json, ["1.0", "/opt/lambent/python"])
         self.assertEqual(self.worker.invoke("only").json, [VERSION, "/opt/lambent/python"])
@@ -228,17 +229,17 @@ class PythonPackagesTest(unittest.TestCase):
         (folder / "lambent.toml").write_text(manifest)
         (folder / "requirements.txt").write_text("# fruit\napple==1.0  # red\n")
         run = [LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint]
-        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.worker.invoke("cli", {"module": "apple"}).json["version"], "1.0")
         (folder / "requirements.txt").write_text("nonexistent\n")
-        failed = subprocess.run(run, capture_output=True, text=True, check=False)
+        failed = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120)
         self.assertEqual(failed.returncode, 13, failed.stderr)
         self.assertIn("nonexistent", failed.stderr)
         # What it was before serves on.
         self.assertEqual(self.worker.invoke("cli", {"module": "apple"}).json["version"], "1.0")
         (folder / "requirements.txt").write_text("pear\n")
-        self.assertEqual(subprocess.run(run, capture_output=True, check=False).returncode, 0)
+        self.assertEqual(subprocess.run(run, capture_output=True, check=False, timeout=120).returncode, 0)
         self.assertEqual(self.worker.invoke("cli", {"module": "pear"}).json["version"], "2.0")
 
 
@@ -391,7 +392,7 @@ class SlowIndexTest(unittest.TestCase):
 
     def create(self, name, headers=None):
         code = base64.b64encode(make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(["pear"])})).decode()
-        body = {"FunctionName": name, "Runtime": "python3.11", "Handler": "app.handler", "Role": "r", "Code": {"ZipFile": code}}
+        body = {"FunctionName": name, "Runtime": "python3", "Handler": "app.handler", "Role": "r", "Code": {"ZipFile": code}}
         return self.worker.request("POST", "/2015-03-31/functions", json.dumps(body), headers)
 
     def installers(self):

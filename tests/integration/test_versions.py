@@ -350,7 +350,7 @@ class RestartTest(unittest.TestCase):
 
 def deployment(word, memory=512):
     """The body and the headers of a deployment in one call."""
-    settings = json.dumps({"Runtime": "python3.11", "Role": "any", "Handler": "app.handler", "MemorySize": memory})
+    settings = json.dumps({"Runtime": "python3", "Role": "any", "Handler": "app.handler", "MemorySize": memory})
     parts = [b"--XX\r\nContent-Disposition: form-data; name=\"settings\"\r\n\r\n" + settings.encode() + b"\r\n",
              b"--XX\r\nContent-Disposition: form-data; name=\"code\"\r\n\r\n" + says(word) + b"\r\n--XX--\r\n"]
     return b"".join(parts), {"Content-Type": "multipart/form-data; boundary=XX"}
@@ -372,7 +372,7 @@ class Boto3Test(unittest.TestCase):
 
     def create(self, name, word="a", **options):
         return self.client.create_function(
-            FunctionName=name, Runtime="python3.11", Role="arn:aws:iam::123456789012:role/r", Handler="app.handler",
+            FunctionName=name, Runtime="python3", Role="arn:aws:iam::123456789012:role/r", Handler="app.handler",
             Code={"ZipFile": says(word)}, **options)
 
     def says(self, name, **options):

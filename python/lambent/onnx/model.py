@@ -1,4 +1,5 @@
 """Reads an ONNX file: checks it within limits, and gives every dimension a number."""
+import collections
 import os
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
@@ -47,7 +48,7 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
     except Exception as error:  # whatever the parser makes of foreign bytes
         raise ModelError("%s is no model of ONNX: %s" % (path, first_line(error))) from None
     outputs = [info.name for info in model.graph.output]
-    twice = [name for name in outputs if outputs.count(name) > 1]
+    twice = [name for name, count in collections.Counter(outputs).items() if count > 1]
     if twice or not outputs:
         raise ModelError("the model has no outputs" if not outputs else "output '%s' is there twice" % twice[0])
     if len(model.graph.node) > NODES:
