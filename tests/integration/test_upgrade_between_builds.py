@@ -45,7 +45,8 @@ os.execv("{real}", sys.argv)
 
 
 def format_of(prefix):
-    return subprocess.run([prefix / "bin/lambent-worker", "--kept-sandboxes-format"], capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run([prefix / "bin/lambent-worker", "--kept-sandboxes-format"], capture_output=True, text=True, timeout=60,
+                          check=True).stdout.splitlines()
 
 
 class TwoBuilds(Installed):
@@ -95,7 +96,7 @@ class Later(threading.Thread):
 
     def __init__(self, worker):
         super().__init__()
-        self.worker, self.acknowledged, self.ended = worker, {}, threading.Event()
+        self.worker, self.acknowledged, self.refused, self.ended = worker, {}, [], threading.Event()
         self.start()
 
     def run(self):
@@ -105,6 +106,8 @@ class Later(threading.Thread):
             try:
                 reply = self.worker.invoke("later", {"n": n, "seconds": 0.02 * (n % 4)}, kind="Event")
                 self.acknowledged[reply.headers["x-amzn-requestid"]] = n
+            except HttpError as error:
+                self.refused.append(str(error))
             except OSError:  # the clients of Load tell of failures; what was not acknowledged may be lost
                 pass
             time.sleep(0.02)
@@ -145,6 +148,7 @@ class BetweenBuildsTest(ReplacedTest):
         later.join()
         load.end()
         self.assertEqual(load.failures, [])
+        self.assertEqual(later.refused, [])
         self.assertGreater(len(later.acknowledged), 10)
         self.worker.wait_for(lambda: not later.missing(), 60, "the answers to all that was acknowledged")
         return pids, before, self.worker.invoke("who", {}).json

@@ -4,7 +4,7 @@
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source="$here/../../tests/clients/collector/main.go"
-program="$1"
+program="$(realpath -m "$1")"  # Go refuses folders that are not absolute
 mkdir -p "$(dirname "$program")"
 [ "$source" -nt "$program" ] || exit 0
 folder="$(mktemp -d -p "$(dirname "$program")")"
