@@ -57,6 +57,7 @@ TEST(MemberTableTest, TheFirstBeginsWhatIsDueAndWhereThatMayMoveAnotherWhileItIs
   table.reported("a", report("a"));
   EXPECT_EQ(table.beginner(true), "a");
   // One that is lost is forgotten, and is the first still.
+  ASSERT_TRUE(table.tell(told(seconds(5)), at(0)).ok());
   table.unreachable("a");
   table.expire(at(3600));
   EXPECT_EQ(table.find("a"), nullptr);

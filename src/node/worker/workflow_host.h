@@ -173,9 +173,6 @@ class WorkflowHost {
   bool submit(LiveRun& run, InvocationId id, const workflow::Call& call);
   bool has_room(const FunctionName& function, Bytes payload) const;
   FunctionName function_of(const LiveRun& run, const workflow::CallKey& key) const;
-  // What has to be where a call runs before it is queued.
-  static std::vector<ObjectId> needs_of(const LiveRun& run, const workflow::Value& input,
-                                        bool elsewhere);
   void park(const LiveRun& run, InvocationId id);
   void unpark(const LiveRun& run, InvocationId id);
   // Those of a run that ends.

@@ -11,15 +11,15 @@
 namespace lambent::worker {
 
 // More than a request may name are found when they are read.
-std::vector<ObjectId> WorkflowHost::needs_of(const LiveRun& run, const workflow::Value& input,
-                                             bool elsewhere) {
-  if (!elsewhere && run.elsewhere.empty()) return {};
-  std::vector<ObjectId> objects = workflow::objects_in(input);
-  if (!elsewhere) {
-    std::erase_if(objects, [&](ObjectId object) { return !run.elsewhere.contains(object); });
+std::vector<ObjectId> WorkflowHost::LiveRun::needs_of(const workflow::Value& input,
+                                                      bool is_elsewhere) const {
+  if (!is_elsewhere && elsewhere.empty()) return {};
+  std::vector<ObjectId> named = workflow::objects_in(input);
+  if (!is_elsewhere) {
+    std::erase_if(named, [this](ObjectId object) { return !elsewhere.contains(object); });
   }
-  if (objects.size() > lambent::limits::kNeeds) objects.clear();
-  return objects;
+  if (named.size() > lambent::limits::kNeeds) named.clear();
+  return named;
 }
 
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
@@ -76,7 +76,7 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   made.takes_room = run.acknowledged && !made.elsewhere && made.kind != FunctionKind::kWorkflow;
   if (made.takes_room) ++taking_room_;
   // What lies on another node is brought to the one that needs it, before the call is queued.
-  request.needs = needs_of(run, call.input, made.elsewhere);
+  request.needs = run.needs_of(call.input, made.elsewhere);
   if (made.elsewhere) run.sent.insert(request.needs.begin(), request.needs.end());
   const auto& submit = made.elsewhere ? elsewhere_.submit : events_.submit;
   submit(std::move(request), [this, id](Result<InvocationResult> result) {

@@ -38,6 +38,9 @@ struct WorkflowHost::LiveRun {
   Bytes values;                                         // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;
+
+  // What has to be where a call runs before that is queued.
+  std::vector<ObjectId> needs_of(const workflow::Value& input, bool is_elsewhere) const;
 };
 
 // How a run ends that did nothing of its own.
