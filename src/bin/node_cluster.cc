@@ -262,6 +262,10 @@ void NodeCluster::route_calls(const Dependencies& uses) {
            [&worker](const FunctionSpec& spec) {
              return !holds(worker.deployments().gpus().own(), spec);
            },
+       .may_come =
+           [&node] {
+             return node.is_replica() && node.home() != node.self() && !node.is_lost(node.home());
+           },
        .submit = [&calls](InvocationRequest request,
                           auto done) { calls.submit(std::move(request), std::move(done)); },
        .forget = [&calls](InvocationId call) { calls.forget(call); },

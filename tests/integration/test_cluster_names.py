@@ -33,7 +33,7 @@ class TwoOfOneName(unittest.TestCase):
             with self.assertRaises(HttpError) as refused:
                 change()
             self.assertIn(refused.exception.status, (409, 412))
-            self.assertIn("this node changes nothing: another worker is called 'a'", str(refused.exception))
+            self.assertIn("this node changes nothing: another worker is called 'a'", refused.exception.body.decode())
         # What its clients call runs on nodes that have their names.
         second.wait_for(lambda: all(each["state"] == "up" for each in second.request("GET", "/v1/cluster").json["members"] if not each["self"]),
                         what="the others")

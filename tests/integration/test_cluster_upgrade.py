@@ -43,7 +43,7 @@ class StrangeNodes(unittest.TestCase):
         cluster.wait_for(lambda: strange()["state"] == "up")
         self.assertEqual((strange()["version"], strange()["problem"]), ("9.9", ""))
         for changed, words in (({"memory_free": 1 << 35}, "free GPU memory"),                # a lie
-                               ({"slots": "many"}, "its version does not go with"),          # another version's
+                               ({"slots": "many"}, "node 's' version 9.9: upgrade this node"),          # another version's
                                ({"node": "t"}, "node 't' answers at its address")):
             server.report = {**self.GOOD, **changed}
             with self.subTest(words):

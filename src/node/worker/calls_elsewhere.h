@@ -14,6 +14,9 @@ namespace lambent::worker {
 struct CallsElsewhere {
   // Whether a call of that function is another node's; empty: none is.
   std::function<bool(const FunctionSpec&)> takes = {};
+  // Whether a function that is not known here may come soon from the node that keeps them; empty:
+  // it may not.
+  std::function<bool()> may_come = {};
   // The callback comes once, perhaps before this returns; the id in the result is the other node's.
   std::function<void(InvocationRequest, std::function<void(Result<InvocationResult>)>)> submit = {};
   // Nothing waits for the call any more; its callback comes all the same.

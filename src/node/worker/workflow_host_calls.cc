@@ -9,6 +9,12 @@
 #include "node/worker/workflow_live_run.h"
 
 namespace lambent::worker {
+namespace {
+
+// What a node of a cluster lacks after a deployment has come from another one.
+constexpr Duration kComesWithin = seconds(5);
+
+}  // namespace
 
 // More than a request may name are found when they are read.
 std::vector<ObjectId> WorkflowHost::LiveRun::needs_of(const workflow::Value& input,
@@ -52,8 +58,11 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   request.acknowledged = run.acknowledged;
   request.within_run = true;
   CallOf& made = calls_.at(id);
-  // One that is not there is refused when it is submitted.
+  // One that is not there is refused when it is submitted, unless it may be on its way: the run was
+  // placed here by a node that had it.
   const FunctionSpec* spec = events_.find_function(request.function);
+  const bool is_young = loop_.clock().now() - run.began < kComesWithin;
+  if (spec == nullptr && is_young && elsewhere_.may_come && elsewhere_.may_come()) return false;
   made.kind = spec != nullptr ? spec->kind : FunctionKind::kHandler;
   const uint32_t component = call.key.component;
   const auto [outputs, is_new] = run.outputs.try_emplace(component);

@@ -106,6 +106,32 @@ TEST_F(WorkflowHostTest, AStepThatThisNodeCannotHoldIsAnotherNodesAndNoOther) {
   EXPECT_EQ(host->live(), 0u);
 }
 
+// It was deployed at another node, and the run came here before it.
+TEST_F(WorkflowHostTest, AStepWhoseFunctionIsOnItsWayWaitsForItAndNotForEver) {
+  elsewhere = {.may_come = [] { return true; }};
+  workflow("one", R"({"name": "a", "function": "f", "input": "$input"})");
+  start("one", "1");
+  EXPECT_TRUE(ends.empty());
+  function("f");
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].request.payload, "1");
+  answer(0, "2");
+  EXPECT_EQ(ends.at(0).payload, "2");
+
+  workflow("none", R"({"name": "a", "function": "g"})");
+  start("none", "1");
+  for (int second = 0; second < 5; ++second) {
+    ASSERT_EQ(ends.size(), 1u);
+    clock.advance(seconds(1));
+    loop.run_once(Duration(0));
+  }
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[1].error_type, "Workflow.CallRejected");
+  EXPECT_EQ(host->parked(), 0u);
+}
+
 TEST_F(WorkflowHostTest, ARunThatEndsForgetsItsStepElsewhereThere) {
   function("f");
   function("large");
