@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/base/check.h"
-#include "gpu/cuda_abi/device_names.h"
 #include "gpu/bundle/program_kernels.h"
+#include "gpu/cuda_abi/device_names.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

@@ -167,9 +167,9 @@ struct WorkerMetrics::State {
       "avoided (never copied), lost.");
   Family<Counter>& object_keep_bytes = registry.family<Counter>(
       "lambent_object_keep_bytes_total", "The bytes of these objects, by the same.");
-  Family<Counter>& tenant_gpu_runs = registry.family<Counter>(
-      "lambent_tenant_gpu_run_seconds_total",
-      "Run time of a tenant's invocations that had a place on a GPU.");
+  Family<Counter>& tenant_gpu_runs =
+      registry.family<Counter>("lambent_tenant_gpu_run_seconds_total",
+                               "Run time of a tenant's invocations that had a place on a GPU.");
   Family<Counter>& slo_requests = registry.family<Counter>(
       "lambent_slo_requests_total",
       "Requests of functions with an SLO: in time, or late (failed ones too).");
@@ -231,7 +231,7 @@ struct WorkerMetrics::State {
     Gauge* virtual_time = nullptr;
     std::array<Counter*, 2> slo{};  // late, in time
     Counter* network_refusals = nullptr;
-    Counter* gpu_runs = nullptr;  // of its tenant
+    Counter* gpu_runs = nullptr;               // of its tenant
     std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
     std::array<Counter*, 2> retries{};         // put off, failed
     // By condition and outcome; six at most.

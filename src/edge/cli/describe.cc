@@ -198,7 +198,8 @@ int run_describe(Transport& transport, Console& console, const std::string& func
   const Json activity = about->contains("activity") ? (*about)["activity"] : Json();
   console.err << silent_nodes_text(*about, "figures");
   const Json settings = about->contains("function") ? (*about)["function"] : Json();
-  console.out << function << " (" << kind_cell(settings.contains("kind") ? settings : activity) << ")\n"
+  console.out << function << " (" << kind_cell(settings.contains("kind") ? settings : activity)
+              << ")\n"
               << activity_text(activity)
               << nodes_text(about->contains("by_node") ? (*about)["by_node"] : Json())
               << "\nSettings\n"

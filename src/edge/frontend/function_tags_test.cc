@@ -134,19 +134,20 @@ TEST(FunctionTags, ABadValueIsToldWhatIsWanted) {
 TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   FunctionSpec spec;
   spec.tags = {{"lambent:gpu", "1"}};
-  EXPECT_EQ(apply_tags(spec).error().message,
-            "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
-            "cpus, shared-memory, mounts, network, gpu-memory, gpu-count, launch-mode, memory-mode, "
-            "working-set, "
-            "checkpoint, "
-            "gpu-runtime, "
-            "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
-            "http-readiness, http-concurrency, url-auth, url-invoke-mode, url-cors, weight, "
-            "max-concurrency, "
-            "max-queue-time, "
-            "min-instances, slo-ms, keep-alive, "
-            "warm-up, schedules, async-retries, async-max-age, async-on-success, async-on-failure, "
-            "openai-models and layers");
+  EXPECT_EQ(
+      apply_tags(spec).error().message,
+      "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
+      "cpus, shared-memory, mounts, network, gpu-memory, gpu-count, launch-mode, memory-mode, "
+      "working-set, "
+      "checkpoint, "
+      "gpu-runtime, "
+      "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
+      "http-readiness, http-concurrency, url-auth, url-invoke-mode, url-cors, weight, "
+      "max-concurrency, "
+      "max-queue-time, "
+      "min-instances, slo-ms, keep-alive, "
+      "warm-up, schedules, async-retries, async-max-age, async-on-success, async-on-failure, "
+      "openai-models and layers");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }

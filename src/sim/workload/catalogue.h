@@ -21,7 +21,7 @@ struct CatalogueEntry {
   double cpu_warm_s = 0;
   double gpu_cold_s = 0;  // a whole cold invocation
   Bytes device_memory;
-  unsigned gpu_count = 1;  // devices that it takes together, with so much memory of each
+  unsigned gpu_count = 1;    // devices that it takes together, with so much memory of each
   unsigned concurrency = 1;  // invocations at once in one sandbox
   // Where the numbers are from: "paper", or "guess" of ours.
   std::string times_source;
