@@ -72,8 +72,6 @@ def draw_streambox(result):
         return [(int(nodes), value) for nodes, value in goodputs.items()]
     systems = {name: line(result["systems"][name]["mean_goodput_per_s"]) for name in SYSTEMS}
     policies = {name: line(result["ours_by_policy"][name]) for name in COLOURS}
-    # With one node there is nothing to choose.
-    policies = {name: [(1, systems["streambox"][0][1]), *(each for each in points if each[0] > 1)] for name, points in policies.items()}
     axis = "nodes of 4 GPUs"
     return {"streambox-cluster": chart("Answers in time, mean over workflows and loads (simulated)", "1/s", systems, True, SYSTEMS, axis),
             "streambox-cluster-policies": chart("The same of ours, by routing policy (simulated)", "1/s", policies, True, COLOURS, axis)}

@@ -165,7 +165,9 @@ std::string print_policies(const std::vector<Cell>& cells) {
     Joined goodputs;
     std::printf("%-16s", policy.c_str());
     for (const unsigned nodes : kNodes) {
-      const double goodput = mean_goodput(cells, ours, nodes, policy);
+      // With one node there is nothing to choose.
+      const std::string chosen = nodes == 1 ? std::string(routing::kDefaultPolicy) : policy;
+      const double goodput = mean_goodput(cells, ours, nodes, chosen);
       std::printf(" %14.2f", goodput);
       goodputs.add(std::to_string(nodes), goodput);
     }
