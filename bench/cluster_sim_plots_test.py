@@ -22,13 +22,12 @@ class Pictures(unittest.TestCase):
     def test_clusters_of_the_streambox_paper_have_a_line_for_each_system_and_each_policy(self):
         goodputs = {"1": 10.0, "4": 40.0, "8": 80.0}
         result = {"systems": {name: {"mean_goodput_per_s": goodputs} for name in plots.SYSTEMS},
-                  "ours_by_policy": {name: {"1": 0.0, "4": 30.0, "8": 50.0} for name in plots.COLOURS}}
+                  "ours_by_policy": {name: {"1": 10.0, "4": 30.0, "8": 50.0} for name in plots.COLOURS}}
         pictures = plots.draw(result)
         self.assertEqual(sorted(pictures), ["streambox-cluster", "streambox-cluster-policies"])
         for picture, names in ((pictures["streambox-cluster"], plots.SYSTEMS), (pictures["streambox-cluster-policies"], plots.COLOURS)):
             lines = re.findall(r'<polyline points="([^"]*)" stroke="([^"]*)"', picture)
             self.assertEqual([colour for _, colour in lines], list(names.values()))
-            # With one node no policy chooses: that point is the system's own.
             self.assertTrue(all(len(points.split()) == 3 for points, _ in lines))
             self.assertIn("nodes of 4 GPUs", picture)
 

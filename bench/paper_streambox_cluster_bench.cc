@@ -106,7 +106,8 @@ double mean_goodput(const std::vector<Cell>& cells, const std::string& system, u
   return count > 0 ? sum / count : 0;
 }
 
-// Ours over that system, the geometric mean over workflows and loads.
+// Ours over that system, the geometric mean over workflows and loads, but for those in which
+// neither answered anything in time.
 double ratio_to(const std::vector<Cell>& cells, const std::string& system, unsigned nodes,
                 const std::string& policy) {
   double sum = 0, count = 0;
@@ -117,7 +118,7 @@ double ratio_to(const std::vector<Cell>& cells, const std::string& system, unsig
       const bool is_same = theirs.system == system && theirs.nodes == nodes &&
                            theirs.policy == policy && theirs.workflow == ours.workflow &&
                            theirs.load == ours.load;
-      if (!is_same) continue;
+      if (!is_same || (ours.goodput <= 0 && theirs.goodput <= 0)) continue;
       sum += std::log(ours.goodput / theirs.goodput);
       ++count;
     }
