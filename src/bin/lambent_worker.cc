@@ -387,10 +387,7 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
                            auto done) { worker.devices().drain(gpu, reason, std::move(done)); },
       .undrain_devices = [&worker](const std::string& gpu,
                                    auto done) { worker.devices().undrain(gpu, std::move(done)); },
-      .slices =
-          [&worker](TenantId tenant) {
-            return worker.status().uses().pipelines.status().slices_json(tenant);
-          },
+      .slices = [&worker](TenantId tenant) { return worker.status().slices_json(tenant); },
       .schedules = [&worker](TenantId tenant,
                              auto done) { worker.schedules().json(tenant, std::move(done)); },
       .pipeline = [&worker](const FunctionName& name) { return worker.describe_pipeline(name); },

@@ -10,10 +10,9 @@
 #include "bin/node_volumes.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
-#include "core/domain/version.h"
+#include "core/domain/gpu_fit.h"
 #include "core/domain/version_advice.h"
 #include "node/worker/code_store.h"
-#include "node/worker/workflow_steps.h"
 
 namespace lambent {
 namespace {
@@ -99,8 +98,7 @@ cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
 // Whether a node with these GPUs has what an invocation takes of them.
 bool holds(const std::vector<Bytes>& gpus, const FunctionSpec& spec) {
   const cluster::GpuRequest needs = gpu_request_of(spec);
-  const auto large = std::ranges::count_if(gpus, [&](Bytes gpu) { return needs.memory <= gpu; });
-  return large >= static_cast<int64_t>(needs.gpus);
+  return have_room(gpus, needs.memory, needs.gpus);
 }
 
 // What runs of a workflow call, for the choice of their node.
@@ -109,11 +107,7 @@ std::vector<routing::Step> steps_of(const worker::Worker& worker,
                                     const FunctionSpec& workflow) {
   std::vector<routing::Step> steps;
   const std::string tenant = access.tenant_name(workflow.name.tenant);
-  const worker::WorkerStatus::Dependencies& parts = worker.status().uses();
-  const auto all = worker::steps_of(
-      workflow, [&parts](FunctionId id) { return parts.workflows.graph(id); },
-      [&parts](const FunctionName& name) { return parts.functions.find(function_of(name)); });
-  for (const FunctionSpec* each : all) {
+  for (const FunctionSpec* each : worker.status().steps_of(workflow)) {
     const cluster::GpuRequest needs = gpu_request_of(*each);
     steps.push_back({.function = routing::hash_of(tenant + "/" + each->name.name),
                      .memory = needs.memory,

@@ -96,9 +96,9 @@ def model_worker():
 
 # All of schemathesis's but this one, for which two tenants' tokens are needed: tests/integration/test_tenants.py has them.
 LEFT_OUT = ("object_level_authorization",)
-# What the description allows is taken, or refused because of what is there: 412 says so, beside those that are schemathesis's own.
+# The server takes what the description allows, or refuses it because of the state that it has: 412 is added to schemathesis's own list.
 ACCEPTED = '["2xx", "3xx", "401", "403", "404", "409", "412", "429", "5xx"]'
-# What it does not allow is refused, or what is there is asked first.
+# The server refuses what the description does not allow. Another refusal may come first, such as that of a name that it does not know.
 REFUSED = '["400", "401", "403", "404", "405", "406", "409", "412", "413", "415", "422", "428", "429", "5xx"]'
 # Here it is refused because of what no schema says: the body's digest is the path's; a shape has a datatype and fits the bytes; a file has
 # the size that the query says; a text is JSON with the fields of CreateFunction; settings are those of the policy; a share has its version;

@@ -110,7 +110,7 @@ class Later(threading.Thread):
                 self.refused.append(str(error))
             except OSError:  # the clients of Load tell of failures; what was not acknowledged may be lost
                 pass
-            time.sleep(0.02)
+            time.sleep(0.02)  # some fifty a second, so that the load is bounded
 
     def missing(self):
         return [n for each, n in self.acknowledged.items() if self.answer(each) != 3 * n]

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "core/domain/gpu_fit.h"
+
 namespace lambent::cluster {
 namespace {
 
@@ -233,9 +235,7 @@ routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function)
 }
 
 bool MemberTable::could_hold(routing::NodeIndex index, unsigned gpus, Bytes memory) const {
-  const std::vector<Bytes> all = entry_by_index_[index]->report.gpus_for_functions();
-  const auto large = std::ranges::count_if(all, [&](Bytes gpu) { return memory <= gpu; });
-  return static_cast<size_t>(large) >= gpus;
+  return have_room(entry_by_index_[index]->report.gpus_for_functions(), memory, gpus);
 }
 
 uint64_t MemberTable::total_slots() const {

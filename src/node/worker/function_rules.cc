@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/domain/function_limits.h"
+#include "core/domain/gpu_fit.h"
 #include "core/domain/kernel_graph_service.h"
 #include "core/domain/sandbox_concurrency.h"
 #include "decide/scheduling/overload_watch.h"
@@ -96,8 +97,7 @@ ClusterGpus::ClusterGpus(const FunctionRules& rules) : own_(rules.devices) {
 
 bool OtherNodes::could_run(Bytes memory, unsigned count) const {
   return judged || std::ranges::any_of(gpus, [&](const std::vector<Bytes>& node) {
-           return std::ranges::count_if(node, [&](Bytes gpu) { return memory <= gpu; }) >=
-                  static_cast<int64_t>(count);
+           return have_room(node, memory, count);
          });
 }
 

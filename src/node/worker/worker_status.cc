@@ -10,6 +10,7 @@
 #include "core/domain/slice.h"
 #include "node/worker/flow_of.h"
 #include "node/worker/slice_choice.h"
+#include "node/worker/workflow_steps.h"
 
 namespace lambent::worker {
 namespace {
@@ -212,6 +213,16 @@ std::string WorkerStatus::devices_json() const {
     devices.push_back(std::move(row));
   }
   return json_text(json{{"devices", devices}});
+}
+
+std::string WorkerStatus::slices_json(TenantId tenant) const {
+  return uses_.pipelines.status().slices_json(tenant);
+}
+
+std::vector<const FunctionSpec*> WorkerStatus::steps_of(const FunctionSpec& workflow) const {
+  return worker::steps_of(
+      workflow, [this](FunctionId id) { return uses_.workflows.graph(id); },
+      [this](const FunctionName& name) { return uses_.functions.find(function_of(name)); });
 }
 
 void WorkerStatus::update_gauges() const {

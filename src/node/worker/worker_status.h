@@ -54,6 +54,10 @@ class WorkerStatus {
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
   // All devices and their state, as JSON.
   std::string devices_json() const;
+  // The slices of a tenant's pipelines, as JSON.
+  std::string slices_json(TenantId tenant) const;
+  // What runs of a workflow may call, as steps_of() of workflow_steps.h.
+  std::vector<const FunctionSpec*> steps_of(const FunctionSpec& workflow) const;
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;
   InstanceReport instances(FunctionId function) const;
