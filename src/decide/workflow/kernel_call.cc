@@ -1,6 +1,7 @@
 #include "decide/workflow/kernel_call.h"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 
 namespace lambent::workflow {
@@ -52,6 +53,22 @@ void collect_objects(const Value& value, std::vector<ObjectId>& into) {
   for (const Value& each : value) collect_objects(each, into);
 }
 
+std::optional<std::vector<uint32_t>> readers_of(
+    const Workflow& workflow, const std::function<bool(const Reference&)>& is_it) {
+  const auto names_it = [&](const Template& in) {
+    std::vector<const Reference*> references;
+    collect_references(in, references);
+    return std::ranges::any_of(references, [&](const Reference* each) { return is_it(*each); });
+  };
+  if (names_it(workflow.output)) return std::nullopt;
+  std::vector<uint32_t> readers;
+  for (uint32_t i = 0; i < workflow.components.size(); ++i) {
+    const Component& each = workflow.components[i];
+    if (names_it(each.input) || (each.for_each && names_it(*each.for_each))) readers.push_back(i);
+  }
+  return readers;
+}
+
 }  // namespace
 
 Result<std::string> kernel_request(const Value& input, KernelOutputs outputs) {
@@ -92,20 +109,14 @@ Result<Value> kernel_outputs(std::string_view answer) {
 
 std::optional<std::vector<uint32_t>> inner_readers_of(const Workflow& workflow,
                                                       uint32_t component) {
-  const auto names_it = [component](const Template& in) {
-    std::vector<const Reference*> references;
-    collect_references(in, references);
-    return std::ranges::any_of(references, [component](const Reference* each) {
-      return each->root == Reference::Root::kComponent && each->component == component;
-    });
-  };
-  if (names_it(workflow.output)) return std::nullopt;
-  std::vector<uint32_t> readers;
-  for (uint32_t i = 0; i < workflow.components.size(); ++i) {
-    const Component& each = workflow.components[i];
-    if (names_it(each.input) || (each.for_each && names_it(*each.for_each))) readers.push_back(i);
-  }
-  return readers;
+  return readers_of(workflow, [component](const Reference& each) {
+    return each.root == Reference::Root::kComponent && each.component == component;
+  });
+}
+
+std::optional<std::vector<uint32_t>> inner_readers_of_input(const Workflow& workflow) {
+  return readers_of(workflow,
+                    [](const Reference& each) { return each.root == Reference::Root::kInput; });
 }
 
 std::vector<ObjectId> objects_in(const Value& value) {

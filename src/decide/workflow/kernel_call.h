@@ -29,6 +29,8 @@ Result<Value> kernel_outputs(std::string_view answer);
 // The components whose inputs, or lists of inputs, have something of this one's result, by number:
 // sorted, each once. Nothing where the output of the workflow has.
 std::optional<std::vector<uint32_t>> inner_readers_of(const Workflow& workflow, uint32_t component);
+// The same of the workflow's input.
+std::optional<std::vector<uint32_t>> inner_readers_of_input(const Workflow& workflow);
 
 // Every {"object": ID} anywhere in a value, each once.
 std::vector<ObjectId> objects_in(const Value& value);

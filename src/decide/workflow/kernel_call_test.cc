@@ -66,6 +66,16 @@ TEST(KernelCall, OnlyWhatNoOneOutsideReadsHasInnerReaders) {
   EXPECT_EQ(inner_readers_of(*workflow_of(kChain), 3), std::nullopt);
 }
 
+TEST(KernelCall, TheInputHasReadersToo) {
+  EXPECT_EQ(inner_readers_of_input(*workflow_of(kChain, "1")), std::vector<uint32_t>{0});
+  EXPECT_EQ(inner_readers_of_input(*workflow_of(kChain, R"("$input.n")")), std::nullopt);
+  const auto each = workflow_of(
+      R"({"name": "a", "function": "f", "for_each": "$input.xs", "input": "$item"},
+         {"name": "b", "function": "f", "input": 1})",
+      "1");
+  EXPECT_EQ(inner_readers_of_input(*each), std::vector<uint32_t>{0});
+}
+
 TEST(KernelCall, ReferencesAreFoundWhereverTheyAre) {
   const Value value = {{"deep", {1, {{"object", kId}}, {{"object", "no id"}}}}, {"object", kId}};
   EXPECT_EQ(objects_in(value), std::vector<ObjectId>{*object_id_from_string(kId)});

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <unordered_map>
 
 namespace lambent::catalog {
 namespace {
@@ -78,20 +79,20 @@ std::string url_to_read(const std::string& path) {
 struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
+using StatementHandle = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 class SqliteDatabase final : public Database {
  public:
   SqliteDatabase(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
-  ~SqliteDatabase() override { sqlite3_close_v2(handle_); }
+  ~SqliteDatabase() override {
+    idle_.clear();
+    sqlite3_close_v2(handle_);
+  }
 
   Result<void> begin() override { return run("BEGIN IMMEDIATE"); }
   Result<void> begin_exclusive() override { return begin(); }
   Result<Statement> prepare(std::string_view sql) override;
-  Result<void> run(const std::string& sql) override {
-    const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
-    if (code != SQLITE_OK) return error_of(code);
-    return {};
-  }
+  Result<void> run(const std::string& sql) override;
   int64_t changes() const override { return sqlite3_changes64(handle_); }
   int64_t last_insert_id() const override { return sqlite3_last_insert_rowid(handle_); }
   bool in_transaction() const override { return sqlite3_get_autocommit(handle_) == 0; }
@@ -117,15 +118,29 @@ class SqliteDatabase final : public Database {
     return Error{ours, message + advice_for(ours)};
   }
 
+  // Takes back one that has been used: the next of the same words need not be compiled.
+  void take_back(std::string sql, StatementHandle statement) {
+    sqlite3_reset(statement.get());
+    sqlite3_clear_bindings(statement.get());
+    // A PRAGMA may do its work when it is compiled.
+    if (sql.size() > kLongestKept || sql.starts_with("PRAGMA")) return;
+    if (idle_.size() >= kMostKept) idle_.clear();
+    idle_.try_emplace(std::move(sql), std::move(statement));
+  }
+
  private:
+  static constexpr size_t kMostKept = 128, kLongestKept = 4096;
+
   sqlite3* handle_;
   std::string path_;
+  std::unordered_map<std::string, StatementHandle> idle_;  // by their words
 };
 
 class SqliteStatement final : public PreparedStatement {
  public:
-  SqliteStatement(SqliteDatabase& database, sqlite3_stmt* statement)
-      : database_(database), statement_(statement) {}
+  SqliteStatement(SqliteDatabase& database, std::string sql, StatementHandle statement)
+      : database_(database), sql_(std::move(sql)), statement_(std::move(statement)) {}
+  ~SqliteStatement() override { database_.take_back(std::move(sql_), std::move(statement_)); }
 
   void bind(int parameter, int64_t value) override {
     bind_error_ |= sqlite3_bind_int64(statement_.get(), parameter, value);
@@ -170,17 +185,37 @@ class SqliteStatement final : public PreparedStatement {
 
  private:
   SqliteDatabase& database_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  std::string sql_;
+  StatementHandle statement_;
   // What a bind went wrong with; reported by the next step.
   int bind_error_ = 0;
 };
 
 Result<Statement> SqliteDatabase::prepare(std::string_view sql) {
+  std::string words(sql);
+  if (auto kept = idle_.extract(words); !kept.empty()) {
+    return Statement(
+        std::make_unique<SqliteStatement>(*this, std::move(words), std::move(kept.mapped())));
+  }
   sqlite3_stmt* statement = nullptr;
-  const int code =
-      sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  const int code = sqlite3_prepare_v3(handle_, words.data(), static_cast<int>(words.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (code != SQLITE_OK) return error_of(code);
-  return Statement(std::make_unique<SqliteStatement>(*this, statement));
+  return Statement(
+      std::make_unique<SqliteStatement>(*this, std::move(words), StatementHandle(statement)));
+}
+
+Result<void> SqliteDatabase::run(const std::string& sql) {
+  if (sql.find(';') != std::string::npos) {
+    const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return error_of(code);
+    return {};
+  }
+  ASSIGN_OR_RETURN(Statement statement, prepare(sql));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, statement.next());
+    if (!row) return {};
+  }
 }
 
 }  // namespace

@@ -49,6 +49,45 @@ workflow::Failure failure_of(const InvocationResult& result, FunctionKind kind) 
   return failure;
 }
 
+// Looks into workflows that a workflow calls. They may call each other as often as they like, and
+// themselves once they are deployed again: beyond so many components it is told nothing.
+class InnerWorkflows {
+ public:
+  explicit InnerWorkflows(const Callees& callees) : callees_(callees) {}
+
+  bool have_kernels_only(const FunctionSpec* spec) {
+    if (spec == nullptr || --left_ < 0) return false;
+    if (spec->kind == FunctionKind::kKernel) return true;
+    const workflow::Workflow* graph = callees_.graph_of(*spec);
+    return graph != nullptr && std::ranges::all_of(graph->components, [&](const auto& each) {
+             return have_kernels_only(find(each.function));
+           });
+  }
+
+  // Whether there are readers, and all of them read in these executors. An inner workflow cannot
+  // make again what it was given, so that it must be one that may be called again.
+  bool read_there(const workflow::Workflow& graph,
+                  const std::optional<std::vector<uint32_t>>& readers, const ExecutorKey& there) {
+    if (!readers || readers->empty()) return false;
+    return std::ranges::all_of(*readers, [&](uint32_t reader) {
+      const FunctionSpec* spec = find(graph.components[reader].function);
+      if (spec == nullptr || --left_ < 0) return false;
+      if (spec->kind == FunctionKind::kKernel) return executor_key(*spec, DeviceId()) == there;
+      const workflow::Workflow* inner = callees_.graph_of(*spec);
+      return inner != nullptr && have_kernels_only(spec) &&
+             read_there(*inner, workflow::inner_readers_of_input(*inner), there);
+    });
+  }
+
+ private:
+  const FunctionSpec* find(const std::string& name) const {
+    return callees_.find({callees_.tenant, name});
+  }
+
+  const Callees& callees_;
+  int left_ = 1000;
+};
+
 }  // namespace
 
 Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
@@ -57,20 +96,21 @@ Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
   return workflow::to_text(call.input);
 }
 
-workflow::KernelOutputs outputs_of(
-    const workflow::Workflow& graph, uint32_t component, const FunctionSpec* spec,
-    const std::function<const FunctionSpec*(const std::string& name)>& find) {
+workflow::KernelOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
+                                   const FunctionSpec* spec, const Callees& callees) {
   using workflow::KernelOutputs;
   if (graph.components[component].by_value) return KernelOutputs::kByValue;
   if (spec == nullptr || spec->kind != FunctionKind::kKernel) return KernelOutputs::kObjects;
   const auto readers = workflow::inner_readers_of(graph, component);
-  if (!readers || readers->empty()) return KernelOutputs::kObjects;
-  const bool stays = std::ranges::all_of(*readers, [&](uint32_t reader) {
-    const FunctionSpec* other = find(graph.components[reader].function);
-    return other != nullptr && other->kind == FunctionKind::kKernel &&
-           executor_key(*other, DeviceId()) == executor_key(*spec, DeviceId());
-  });
+  const bool stays =
+      InnerWorkflows(callees).read_there(graph, readers, executor_key(*spec, DeviceId()));
   return stays ? KernelOutputs::kOnDevice : KernelOutputs::kObjects;
+}
+
+bool may_repeat(FunctionKind kind, const std::string& function, const Callees& callees) {
+  if (kind == FunctionKind::kKernel) return true;
+  return kind == FunctionKind::kWorkflow &&
+         InnerWorkflows(callees).have_kernels_only(callees.find({callees.tenant, function}));
 }
 
 void find_lost(const workflow::Value& input,

@@ -23,12 +23,23 @@ constexpr const char* kObjectFailed = "Object.Failed";
 Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
                                workflow::KernelOutputs outputs);
 
+// What names mean to the tenant of a workflow.
+struct Callees {
+  TenantId tenant;
+  // Null: it is not there, or has none.
+  const std::function<const FunctionSpec*(const FunctionName&)>& find;
+  const std::function<const workflow::Workflow*(const FunctionSpec&)>& graph_of;
+};
+
 // What the outputs of a component become that calls `spec` (null: it is not there). What only
-// kernel functions of the same executors read need not come to the host: an executor that breaks
-// takes it along, and then what made it is called again.
-workflow::KernelOutputs outputs_of(
-    const workflow::Workflow& graph, uint32_t component, const FunctionSpec* spec,
-    const std::function<const FunctionSpec*(const std::string& name)>& find);
+// kernel functions of the same executors read, those of inner workflows too, need not come to the
+// host: an executor that breaks takes it along, and then what made it is called again.
+workflow::KernelOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
+                                   const FunctionSpec* spec, const Callees& callees);
+
+// Whether a call of that kind has no effects but its outputs, so that it may be made again: a
+// kernel function, or a workflow of such only.
+bool may_repeat(FunctionKind kind, const std::string& function, const Callees& callees);
 
 // What a call of a kernel function that failed for want of its input has lost: calls of its run, by
 // the ids in `makers`, whose objects are gone. Where none of these is gone, they have been made

@@ -192,14 +192,17 @@ void WorkflowHost::perform(CallEnded& work) {
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, maker, result->value);
     if (call.kind == FunctionKind::kKernel) run->makers[maker] = call.key;
-  } else if (store_ != nullptr && call.kind == FunctionKind::kKernel) {
+  } else if (store_ != nullptr && may_repeat(call.kind, function_of(*run, call.key).name,
+                                             {call.tenant, events_.find_function, graph_of_})) {
+    auto& failure = std::get<Failure>(how);
+    failure.without_effects = true;
     const auto input = run->run->input_of(call.key);
     const auto is_gone = [&](ObjectId object) {
       const auto status = store_->status(run->name.tenant, object);
       if (!status.ok()) return !run->elsewhere.contains(object);
       return status->state == objects::ObjectState::kFailed;
     };
-    if (input.ok()) find_lost(*input, run->makers, is_gone, std::get<Failure>(how));
+    if (input.ok()) find_lost(*input, run->makers, is_gone, failure);
   }
   record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);

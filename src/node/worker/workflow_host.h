@@ -198,6 +198,8 @@ class WorkflowHost {
   const Limits limits_;
   const CallsElsewhere& elsewhere_;
   std::unordered_map<FunctionId, std::shared_ptr<const workflow::Workflow>> graphs_;
+  const std::function<const workflow::Workflow*(const FunctionSpec&)> graph_of_ =
+      [this](const FunctionSpec& spec) { return graph(spec.id); };
   std::unordered_map<InvocationId, std::unique_ptr<LiveRun>> runs_;
   std::deque<InvocationId> waiting_;  // asynchronous ones, until there is a place
   std::unordered_map<InvocationId, CallOf> calls_;

@@ -67,9 +67,8 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   const uint32_t component = call.key.component;
   const auto [outputs, is_new] = run.outputs.try_emplace(component);
   if (is_new) {
-    outputs->second = outputs_of(*run.graph, component, spec, [&](const std::string& name) {
-      return events_.find_function({run.name.tenant, name});
-    });
+    outputs->second = outputs_of(*run.graph, component, spec,
+                                 {run.name.tenant, events_.find_function, graph_of_});
   }
   auto payload = payload_of(call, made.kind, outputs->second);
   if (!payload.ok()) {

@@ -174,6 +174,72 @@ TEST_F(WorkflowHostTest, OnlyWhatKernelsOfTheSameExecutorsReadStaysOnTheDevice) 
   EXPECT_FALSE(asks_to_keep("unread"));
 }
 
+TEST_F(WorkflowHostTest, WhatInnerWorkflowsOfKernelsReadStaysOnTheDevice) {
+  function("kernel", FunctionKind::kKernel);
+  function("apart", FunctionKind::kKernel);
+  specs["apart"].gpu.domain = "apart";
+  function("f");
+  const auto component = [](const std::string& name, const std::string& callee,
+                            const std::string& input) {
+    return R"({"name": ")" + name + R"(", "function": ")" + callee + R"(", "input": {"x": ")" +
+           input + "\"}}";
+  };
+  const std::string reads = component("r", "kernel", "$input.x");
+  workflow("reads", reads);
+  workflow("reads_twice", component("n", "reads", "$input.x") + "," + reads);
+  workflow("returns", reads, R"("$input.x")");
+  workflow("ignores", R"({"name": "r", "function": "kernel", "input": {"x": 1}})");
+  workflow("with_handler", reads + "," + component("h", "f", "$r.y"));
+  workflow("elsewhere", component("r", "apart", "$input.x"));
+  const auto keeps = [&](const std::string& inner) {
+    workflow("outer",
+             component("k", "kernel", "$input.x") + R"(, {"name": "i", "function": ")" + inner +
+                 R"(", "for_each": [1, 2], "input": {"x": "$k.y"}})",
+             "1");
+    start("outer", R"({"x": 1})");
+    const std::string payload = calls.back().request.payload;
+    fail(calls.size() - 1, "Kernel.Fault", false);
+    return payload.find(R"("keep":"device")") != std::string::npos;
+  };
+  EXPECT_TRUE(keeps("reads"));
+  EXPECT_TRUE(keeps("reads_twice"));
+  for (const char* inner : {"returns", "ignores", "with_handler", "elsewhere", "absent"}) {
+    EXPECT_FALSE(keeps(inner)) << inner;
+  }
+  // One that calls itself, and many that call each other, end.
+  workflow("reads", component("r", "reads", "$input.x"));
+  EXPECT_FALSE(keeps("reads"));
+}
+
+TEST_F(WorkflowHostTest, WhatInnerWorkflowsLackIsMadeAgain) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("inner", R"({"name": "r", "function": "kernel", "input": {"x": "$input.x"}})");
+  workflow("outer", R"({"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+    {"name": "i", "function": "inner", "for_each": [1, 2], "input": {"x": "$k.y"}})",
+           "1");
+  start("outer", R"({"x": [1, 2]})");
+  const ObjectId first{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.expect(kDefaultTenant, first).ok());
+  answer(0, kernel_answer(to_string(first)));
+  ASSERT_EQ(calls.size(), 2u);
+  objects.fail(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  fail(0, "Object.Failed", false);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(R"("data":[1,2])"));
+  const std::string second = make_object(1, 0);
+  answer(1, kernel_answer(second));
+  // The other one fails only now, when that has been made again.
+  fail(0, "Object.Failed", false);
+  ASSERT_EQ(calls.size(), 2u);
+  for (const size_t each : {0, 0}) {
+    EXPECT_THAT(calls[each].request.payload, HasSubstr(second));
+    answer(each, R"({"outputs":[]})");
+  }
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
 TEST_F(WorkflowHostTest, AnObjectThatWentWithItsExecutorIsMadeAgain) {
   function("kernel", FunctionKind::kKernel);
   workflow("chain", kKernels);
