@@ -130,7 +130,7 @@ LIMITS = {
         "kMountsPerFunction": "mounts of a function",
     },
     "HTTP": {
-        "kConnections": "connections to a worker, at most five of eight files that it may open",
+        "kConnections": "connections to a worker, and at most five eighths of the files that it may open",
         "kHttpHeaders": "headers of a request",
         "kHttpHeaderTimeout": "time for the headers of a request (`--request-head-timeout`)",
         "kHttpBodyTimeout": "time for a body that the worker keeps (`--request-body-timeout`), and without a byte of one that it passes on",
