@@ -49,7 +49,8 @@ def _init_error(error, module_name, folder):
         return InitError(type(error).__name__, words_of(error), trace_of(error))
     hint = ""
     if isinstance(error, ModuleNotFoundError):
-        hint = _suggestion(module_name, _modules_in(folder)) if error.name == module_name else "; is it in the package?"
+        hint = _suggestion(module_name, _modules_in(folder)) if error.name == module_name else \
+            "; name it in [python] requirements, or put it into the package"
     return InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s%s" %
                      (module_name, words_of(error), hint), trace_of(error))
 

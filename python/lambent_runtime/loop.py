@@ -263,6 +263,10 @@ def _error_body(error_type, message, trace, exception=None):
         from .cuda_errors import explained
 
         message = explained(message)
+    elif "name" in message.lower() or "Network" in message:
+        from .network_errors import explained as network_explained
+
+        message = network_explained(message)
     body = {"errorMessage": message, "errorType": error_type, "stackTrace": trace}
     if exception is not None:
         body["lambentException"] = exception

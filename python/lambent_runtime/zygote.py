@@ -53,7 +53,7 @@ def main(modules):
 
 def _load(modules):
     """All of the runtime, as its files may be another version's when a fork needs them, then what the function's package names."""
-    from . import api, context, cuda_errors, handler, logs, loop, several, shared_memory, streaming  # noqa: F401
+    from . import api, context, cuda_errors, handler, logs, loop, network_errors, several, shared_memory, streaming  # noqa: F401
     import difflib, json, traceback  # noqa: E401, F401
 
     for name in modules:

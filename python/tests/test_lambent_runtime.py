@@ -389,6 +389,18 @@ class RuntimeTest(unittest.TestCase):
                 _, _, body = self.serve_one(code % (variables, message))
                 self.assertEqual(json.loads(body)["errorMessage"], message + hint * explained)
 
+    def test_an_error_of_the_network_in_a_sandbox_without_one_says_how_to_get_one(self):
+        code = "import socket\nsocket.if_nameindex = lambda: %r\ndef handler(e, c):\n    raise OSError(%r)\n"
+        without, unknown = [(1, "lo")], "[Errno -2] Name or service not known"
+        for interfaces, message, explained in ((without, unknown, True), (without, "[Errno 101] Network is unreachable", True),
+                                               (without, "<urlopen error [Errno -3] Temporary failure in name resolution>", True),
+                                               ([*without, (2, "tun0")], unknown, False), (without, "[Errno 111] Connection refused", False)):
+            with self.subTest(interfaces=interfaces, message=message):
+                _, _, body = self.serve_one(code % (interfaces, message))
+                said = json.loads(body)["errorMessage"]
+                self.assertTrue(said.startswith(message), said)
+                self.assertEqual(" (this function has no network: network = [" in said, explained, said)
+
     def test_what_torch_could_not_fill_is_removed_and_what_is_in_use_stays(self):
         message = "RuntimeError: unable to allocate shared memory(shm) for file </%s>: No space left on device (28)"
         with tempfile.TemporaryDirectory() as folder:
@@ -525,7 +537,8 @@ class RuntimeTest(unittest.TestCase):
 
     def test_what_a_modules_getattr_raises_is_an_init_error(self):
         for raised, kind, message in (("import nonsense_here", "Runtime.ImportModuleError",
-                                       "Unable to import module 'app': No module named 'nonsense_here'; is it in the package?"),
+                                       "Unable to import module 'app': No module named 'nonsense_here'; name it in [python] "
+                                       "requirements, or put it into the package"),
                                       ("raise RuntimeError('cold')", "RuntimeError", "cold")):
             self.assertEqual(self.init_error("def __getattr__(name):\n    %s\n" % raised, "app.handler"), (kind, message))
 

@@ -130,7 +130,7 @@ LIMITS = {
         "kMountsPerFunction": "mounts of a function",
     },
     "HTTP": {
-        "kConnections": "connections to a worker, at most five of eight files that it may open",
+        "kConnections": "connections to a worker, and at most five eighths of the files that it may open",
         "kHttpHeaders": "headers of a request",
         "kHttpHeaderTimeout": "time for the headers of a request (`--request-head-timeout`)",
         "kHttpBodyTimeout": "time for a body that the worker keeps (`--request-body-timeout`), and without a byte of one that it passes on",
@@ -178,6 +178,8 @@ def errors_page():
         means, remedy = ERRORS[name]
         text += f"| `{name}` | {http} | {exit_code} | `{exception}` | {'yes' if again == 'true' else 'no'} | {means} | {remedy} |\n"
     return text + ("\nA function that fails by itself is no error of the worker: HTTP 200 with `X-Amz-Function-Error`, and exit code 1. "
+                   "An HTTP function whose program ends, or does not answer, is 502 or 504 ([what a client sees](../guides/http-functions.md#what-a-client-sees)); "
+                   "its `type`, such as `Runtime.ExitError`, says that it is the program's, whatever the code. "
                    "Bad usage of the command exits with 2.\n")
 
 

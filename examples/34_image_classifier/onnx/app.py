@@ -14,4 +14,5 @@ def handler(event, context):
     picture = Image.open(io.BytesIO(base64.b64decode(event["image"]))).convert("L").resize((32, 32))
     pixels = numpy.asarray(picture, dtype=numpy.float32)[None, None] / 255
     (probabilities,) = SESSION.run(None, {"image": pixels})
-    return {"label": LABELS[int(probabilities[0].argmax())], "probabilities": dict(zip(LABELS, probabilities[0].round(4).tolist()))}
+    return {"label": LABELS[int(probabilities[0].argmax())],
+            "probabilities": {label: round(float(each), 4) for label, each in zip(LABELS, probabilities[0])}}

@@ -172,7 +172,7 @@ std::vector<Finding> findings_of(const MachineFacts& facts) {
   find_program(facts.python, "python3", "is not there: Python functions do not start",
                "apt install python3", found);
   find_program(facts.uv, "uv", "is not there: [python] requirements and models are refused",
-               "pip install uv", found);
+               "pip install uv, in a virtual environment: docs/get-started/install.md#uv", found);
   find_program(facts.compiler, "compiler", "is not there: kernels are not compiled",
                "apt install clang", found);
   if (!facts.nvidia.device_files.empty()) {

@@ -177,11 +177,12 @@ TEST_F(Verbs, WhyTellsWhatAPipelinesRequestWaitedForAndWhatItsStagesDid) {
 TEST_F(Verbs, WhyTellsTheCallsOfAWorkflow) {
   transport.answer(response(200, R"({"invocation": "0e6c", "function": "flow", "state": "running",
       "took_ms": 30, "calls_ended": 3, "calls": [{"component": "faces[0]", "function": "face",
-      "invocation": "4f2c", "at_ms": 1, "took_ms": 20, "queue_ms": 12, "run_ms": 8,
-      "start": "warm", "wait_reason": "no_token"}]})"));
+      "invocation": "4f2c", "at_ms": 1, "took_ms": 20, "queue_ms": 2, "sandbox_ms": 5.5,
+      "init_ms": 3.5, "memory_ms": 1, "run_ms": 8, "start": "cold", "wait_reason": "no_token"}]})"));
   EXPECT_EQ(run_why(transport, console, kId), 0);
   EXPECT_THAT(out.str(), AllOf(HasSubstr("faces[0]"), HasSubstr("every GPU ran as many"),
                                HasSubstr("and 2 more calls")));
+  EXPECT_THAT(out.str(), ContainsRegex("2\\.0 +5\\.5 +3\\.5 +1\\.0 +8\\.0"));
 }
 
 TEST_F(Verbs, WhyAsksTheJournalForStoriesOfOtherFunctions) {

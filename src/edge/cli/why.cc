@@ -89,14 +89,15 @@ std::string pipeline_text(const Json& trace) {
 }
 
 std::string workflow_text(const Json& trace) {
-  TextTable table({"COMPONENT", "FUNCTION", ">AT", ">TOOK", ">QUEUE", ">RUN", "START",
-                   "WAITED BECAUSE", "INVOCATION"});
+  TextTable table({"COMPONENT", "FUNCTION", ">AT", ">TOOK", ">QUEUE", ">SANDBOX", ">INIT",
+                   ">MEMORY", ">RUN", "START", "WAITED BECAUSE", "INVOCATION"});
   const Json calls = list(trace, "calls");
   for (const Json& call : calls) {
     std::string why(wait_in_words(text(call, "wait_reason")));
     if (call.contains("failed")) why = "failed: " + text(call, "failed");
     table.add({text(call, "component"), text(call, "function"), ms(call, "at_ms"),
-               ms(call, "took_ms"), ms(call, "queue_ms"), ms(call, "run_ms"), text(call, "start"),
+               ms(call, "took_ms"), ms(call, "queue_ms"), ms(call, "sandbox_ms"),
+               ms(call, "init_ms"), ms(call, "memory_ms"), ms(call, "run_ms"), text(call, "start"),
                why, text(call, "invocation")});
   }
   std::string story = table.str();

@@ -68,6 +68,11 @@ Error build_failure(std::string_view output) {
   const std::string said = without_credentials(output);
   std::string reason = in_one_line(from_the_error_on(said));
   if (reason.starts_with("error: ")) reason.erase(0, 7);
+  // uv says each cause in a line of its own.
+  constexpr std::string_view kCause = " cause: ";
+  for (size_t at = 0; (at = reason.find(kCause, at)) != std::string::npos;) {
+    reason.replace(at, kCause.size(), ": ");
+  }
   if (reason.size() > kMostReason) reason = reason.substr(0, kMostReason) + " ...";
   if (reason.empty()) reason = "uv ended without a reason";
   const ErrorCode code = code_of(said);

@@ -13,7 +13,7 @@ TEST(BuildFailureTest, WhatCannotBeResolvedIsTheDeploymentsMistake) {
       "  require nonexistent-zzz, we can conclude that your requirements are unsatisfiable.\n");
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.message,
-            "python packages: No solution found when resolving dependencies cause: Because "
+            "python packages: No solution found when resolving dependencies: Because "
             "nonexistent-zzz was not found in the package registry and you require "
             "nonexistent-zzz, we can conclude that your requirements are unsatisfiable.");
 }
@@ -56,7 +56,7 @@ TEST(BuildFailureTest, AFolderOfWheelsIsNamedAsTheOperatorKnowsIt) {
       "Permission denied (os error 13)");
   const Error closed = with_wheels_named(failure, "/in/wheels", "/srv/wheels");
   EXPECT_EQ(closed.code, ErrorCode::kFailedPrecondition);
-  EXPECT_NE(closed.message.find("directory: /srv/wheels cause"), std::string::npos);
+  EXPECT_NE(closed.message.find("directory: /srv/wheels: "), std::string::npos);
   EXPECT_NE(closed.message.find("chmod -R a+rX /srv/wheels"), std::string::npos);
   const Error other = with_wheels_named(build_failure("error: Permission denied: /other"),
                                         "/in/wheels", "/srv/wheels");

@@ -139,9 +139,11 @@ void EnvironmentStore::ensure(const std::string& code, const PythonPackages& pac
   const std::string key = order->key;
   if (shelf_.contains(key)) return bind(code, key, std::move(done));
   if (options_.uv.empty()) {
-    return done(Error{ErrorCode::kFailedPrecondition,
-                      "this worker installs no Python packages, because it has found no uv; "
-                      "'pip install uv', and start it with --uv FILE where it is not in its PATH"});
+    return done(
+        Error{ErrorCode::kFailedPrecondition,
+              "this worker installs no Python packages, because it has found no uv; "
+              "'pip install uv' in a virtual environment, and start it with --uv FILE where "
+              "that is not in its PATH"});
   }
   auto& build = builds_[key];
   if (build == nullptr) {
