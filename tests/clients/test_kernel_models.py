@@ -409,7 +409,7 @@ class OperatorsTest(unittest.TestCase):
     """ONNX's own tests of nodes: a few here; tests/clients/kernel_operators.py has all."""
 
     def test_common_operators_pass_the_tests_of_onnx(self):
-        operators = {"Add", "Conv", "Gemm", "MatMul", "Relu", "Softmax", "Gather", "Reshape", "Transpose", "MaxPool"}
+        operators = {"Add", "ArgMax", "Conv", "Gemm", "MatMul", "Relu", "Softmax", "Gather", "Reshape", "Transpose", "MaxPool"}
         results = kernel_operators.check(kernel_operators.node_cases(1, operators), say=lambda *words, **more: None)
         self.assertEqual(set(results), operators)
         self.assertEqual({name: said for each in results.values() for name, said in each.items() if said}, {})

@@ -53,8 +53,9 @@ class _ByThemselves(dlight.gpu.Fallback):
         self._in_one = in_one  # one kernel, or what follows in another
 
     def apply(self, func: tirx.PrimFunc, target: tvm.target.Target, tunable: bool) -> Any:
-        sums = [each for each in normalize_prim_func(tvm.s_tir.Schedule(func)) or [] if each.is_reduction()]
-        if len(sums) != 1:
+        sch = tvm.s_tir.Schedule(func)
+        sums = [each for each in normalize_prim_func(sch) or [] if each.is_reduction()]
+        if len(sums) != 1 or len(sch.get(sums[0].block_rv).writes) != 1:  # the place of a maximum comes with the maximum
             return None
         lengths = [each.dom for each in sums[0].iters if each.kind == "R"]
         if not all(isinstance(each, int) for each in lengths) or math.prod(lengths) > FEW:
