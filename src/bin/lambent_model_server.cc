@@ -18,6 +18,7 @@
 #include "core/loop/event_loop.h"
 #include "edge/inference/batch.h"
 #include "edge/inference/model_service.h"
+#include "gpu/cuda/driver.h"
 #include "node/onnx_runtime/onnx_engine.h"
 
 namespace {
@@ -62,6 +63,17 @@ Bytes most_decompressed() {
   return mib == 0 ? inference::kMostBody : std::min(inference::kMostBody, Bytes::mib(mib / 4));
 }
 
+// Of the function: why CUDA's provider cannot run on it; empty if it can.
+std::string why_no_gpu() {
+  const auto driver = cuda::Driver::load();
+  if (!driver.ok()) {
+    return "the function sees no GPU; [gpu] memory gives it one, on a node that has GPUs (" +
+           driver.error().message + ")";
+  }
+  if (getenv("EMULATED_CUDA_NODE") == nullptr) return {};
+  return "the GPU is emulated, and cuDNN has no code for it; engine = \"kernels\" runs there";
+}
+
 Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits& batches,
                    const std::string& name, uint16_t port) {
   if (options.library.empty()) {
@@ -69,7 +81,12 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
                  "there is no onnxruntime among the function's packages; name it under [python] "
                  "requirements"};
   }
-  ASSIGN_OR_RETURN(const auto engine, onnx::load_onnx_model(options));
+  ASSIGN_OR_RETURN(const onnx::LoadedModel loaded, onnx::load_onnx_model(options));
+  const std::unique_ptr<ModelEngine>& engine = loaded.engine;
+  if (!loaded.provider.why_not.empty()) {
+    std::cout << "model " << name << " runs on the host's processors: " << loaded.provider.why_not
+              << std::endl;
+  }
   if (batches.most_elements > 1 && !inference::has_batches(engine->description())) {
     return Error{ErrorCode::kInvalidArgument,
                  "batches need a model whose inputs and outputs all have an open first dimension"};
@@ -123,6 +140,12 @@ int run(int count, const char* const* words) {
   app.add_option("--threads", options.threads, "Threads that share one run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  std::string provider = "cpu";
+  app.add_option("--provider", provider,
+                 "What runs it: cpu, the host's processors; cuda, a GPU, by onnxruntime-gpu; auto: "
+                 "a GPU where that is possible")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   app.add_option("--batch", batches.most_elements,
                  "So many elements of the first dimension are run together, of several requests")
       ->capture_default_str()
@@ -141,6 +164,8 @@ int run(int count, const char* const* words) {
   CLI11_PARSE(app, count, words);
   // A reader of its output that goes away is no reason to end.
   signal(SIGPIPE, SIG_IGN);
+  options.provider = onnx::provider_from(provider).value_or(onnx::Provider::kCpu);
+  if (options.provider != onnx::Provider::kCpu) options.no_gpu = why_no_gpu();
   batches.most_wait = from_seconds(batch_wait_ms / 1e3);
   batches.slo = from_seconds(batch_slo_ms / 1e3);
   const auto served = serve(options, batches, name, port);

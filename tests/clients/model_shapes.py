@@ -290,7 +290,9 @@ def super_resolution(size=224, scale=1.0, times=3):
 # At their true shapes.
 WHOLE = {"resnet50": lambda: resnet(50), "mobilenet": mobilenet, "bert": bert, "unet": unet, "gpt": gpt, "yolo": yolo, "ssd": ssd,
          "super_resolution": super_resolution}
-# Small enough for a GPU that is emulated.
+# As kernels: a request and an answer have at most 6 MiB, and scores of 50,257 words for each of 64 places have twice as much.
+WHOLE_AS_KERNELS = {**WHOLE, "gpt": lambda: gpt(length=16)}
+# Small enough to be tried each time.
 SMALL = {"resnet": lambda: resnet(18, 32, 0.125, 10), "mobilenet": lambda: mobilenet(32, 0.25, 10),
          "bert": lambda: bert(2, 16, 0.0625, 64), "unet": lambda: unet(32, 0.0625, 2, 3), "gpt": lambda: gpt(2, 8, 0.0625, 64),
          "resnet50": lambda: resnet(50, 32, 0.125, 10), "yolo": lambda: yolo(64, 0.5, 4), "ssd": lambda: ssd(300, 0.0625, 3),

@@ -70,6 +70,7 @@ class ModelWorkerTest(unittest.TestCase):
     """A test case with one worker and one folder for all of its tests."""
 
     flags = ()
+    gpu = "none"
 
     @classmethod
     def setUpClass(cls):
@@ -77,6 +78,6 @@ class ModelWorkerTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
         (cls.folder / "wheels").mkdir()
         write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", *cls.flags, gpu="none",
+        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", *cls.flags, gpu=cls.gpu,
                             folder=cls.folder)
         cls.addClassCleanup(cls.worker.close)

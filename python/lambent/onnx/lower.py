@@ -5,7 +5,7 @@ import contextlib
 import io
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Dict, List, Set, Tuple, Union
 
 import numpy
@@ -20,6 +20,7 @@ from tvm.tirx.build import codegen_build, split_host_device_mods
 
 from .errors import ModelError, NotCovered
 from .model import ELEMENTS, first_line, place_of
+from .schedules import Careful, rules
 
 # What the kernels are scheduled for. They also run on later architectures and on the emulated GPU;
 # their bundle is compiled for the one that is there.
@@ -111,14 +112,6 @@ def _place_of_failure(model: onnx.ModelProto, said: str) -> str:
     return "one of the nodes %s, %s" % (", ".join(map(str, places[:8])), operator) if places else "the graph"
 
 
-class _Products(dlight.gpu.Matmul):
-    """Convolutions and products of matrices by tiles. What is unrolled further costs a compiler
-    seconds for each kernel and gains little."""
-
-    def get_configs(self, target: tvm.target.Target) -> Any:
-        return replace(super().get_configs(target), unroll=16)
-
-
 @relax.expr_functor.mutator
 class _BoundedIndices(relax.PyExprMutator):
     """Indices come with requests: one that is out of bounds reads the nearest element, not the memory
@@ -144,20 +137,6 @@ def _halved(module: tvm.IRModule) -> tvm.IRModule:
     return relax.transform.ToMixedPrecision(out_dtype="float32")(module)
 
 
-class _Careful(dlight.base.ScheduleRule):
-    """A rule for kernels of some form; what it breaks down over it leaves to the next rule."""
-
-    def __init__(self, rule: Any) -> None:
-        super().__init__()
-        self._rule = rule
-
-    def apply(self, func: tirx.PrimFunc, target: tvm.target.Target, tunable: bool) -> Any:
-        try:
-            return self._rule.apply(func, target, tunable)
-        except Exception:
-            return None
-
-
 def _optimised(module: tvm.IRModule) -> tvm.IRModule:
     """Fused functions, each of which becomes a kernel or a few; not scheduled yet."""
     return tvm.ir.transform.Sequential([
@@ -177,11 +156,9 @@ def _optimised(module: tvm.IRModule) -> tvm.IRModule:
 
 def _scheduled(module: tvm.IRModule, target: tvm.target.Target) -> Tuple[Dict[str, Any], Dict[str, Any], str]:
     """With blocks and threads, by the first rule that fits a function and leads to kernels."""
-    last = _Careful(dlight.gpu.Fallback())
-    rules = [_Careful(each) for each in (_Products(), dlight.gpu.GEMV(), dlight.gpu.Reduction(),
-                                         dlight.gpu.GeneralReduction())]
+    last = Careful(dlight.gpu.Fallback())
     with target:
-        scheduled = dlight.ApplyDefaultSchedule(*rules, last)(module)
+        scheduled = dlight.ApplyDefaultSchedule(*rules(), last)(module)
         try:
             return _split(scheduled, target)
         except Exception:  # of one of them, which the simplest rule may do

@@ -32,6 +32,7 @@ namespace {
 constexpr std::string_view kBatchKey = "batch";
 constexpr std::string_view kBatchSizeKey = "batch_size";
 constexpr std::string_view kPrecisionKey = "precision";
+constexpr std::string_view kProviderKey = "provider";
 constexpr std::string_view kVersionPolicyKey = "version_policy";
 constexpr std::string_view kSha256Key = "sha256";
 // The keys that are no fields of the function.
@@ -56,7 +57,8 @@ constexpr std::string_view kOtherKeys[] = {"graph",
                                            kBatchKey,
                                            kPrecisionKey,
                                            kVersionPolicyKey,
-                                           kSha256Key};
+                                           kSha256Key,
+                                           kProviderKey};
 
 // Reads the fields of a function. A field's key names its table.
 // Of tables that are read by others.
@@ -213,7 +215,7 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   for (const std::string_view key :
        {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),
         std::string_view("shapes"), kBatchSizeKey, kBatchKey, kPrecisionKey, kVersionPolicyKey,
-        kSha256Key}) {
+        kSha256Key, kProviderKey}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) + ": " +
@@ -355,6 +357,27 @@ constexpr std::string_view kModelKind = "model";
 constexpr int64_t kMostThreads = 1024;
 constexpr Bytes kModelMemory = Bytes::gib(1);
 
+// Which of onnxruntime's providers runs a model.
+Result<void> read_provider(const toml::table& table, const std::string& file, ModelSection& model) {
+  if (table.get(kProviderKey) == nullptr) return {};
+  model.provider = table[kProviderKey].value_or(std::string());
+  if (model.provider != "cpu" && !model.may_use_cuda()) {
+    return wrong_key(table, kProviderKey, file, "provider is \"cpu\", \"cuda\" or \"auto\"");
+  }
+  if (model.engine == ModelEngineChoice::kKernels) {
+    return wrong_key(table, kProviderKey, file,
+                     "provider is for models that onnxruntime runs; this one has engine = "
+                     "\"kernels\"");
+  }
+  if (model.may_use_cuda() && table.get("gpu") == nullptr) {
+    return wrong_key(table, kProviderKey, file,
+                     "provider = \"" + model.provider +
+                         "\" needs a GPU: say how much of its memory under [gpu], such as memory = "
+                         "\"2G\"");
+  }
+  return {};
+}
+
 // The keys that say which kernels are made of a model.
 Result<void> read_kernels(const toml::table& table, const std::string& file, ModelSection& model) {
   if (table.get("engine") != nullptr) {
@@ -365,13 +388,15 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
     model.engine = *engine;
   }
   const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
+  RETURN_IF_ERROR(read_provider(table, file, model));
   for (const std::string_view key :
        {std::string_view("shapes"), kBatchSizeKey, kPrecisionKey, std::string_view("gpu")}) {
     if (table.get(key) == nullptr || has_kernels) continue;
+    if (key == "gpu" && model.may_use_cuda()) continue;
     return wrong_key(table, key, file,
-                     std::string(key) +
-                         " is for models with engine = \"kernels\" or \"auto\"; this one runs on "
-                         "the host's processors");
+                     std::string(key) + " is for models with engine = \"kernels\" or \"auto\"" +
+                         (key == "gpu" ? ", or with provider = \"cuda\" or \"auto\"" : "") +
+                         "; this one runs on the host's processors");
   }
   ASSIGN_OR_RETURN(auto shapes, words_of(table, "shapes", file));
   if (shapes) model.shapes = std::move(*shapes);
@@ -436,6 +461,7 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
     }
     command.insert(command.end(), {"--threads", std::to_string(*threads)});
   }
+  if (model.may_use_cuda()) command.insert(command.end(), {"--provider", model.provider});
   ASSIGN_OR_RETURN(model.batches, read_batches(table, file));
   if (model.batches) {
     const std::vector<std::string> flags = flags_of(*model.batches);
@@ -570,7 +596,10 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
     if (!manifest.python) manifest.python.emplace();
     PythonSection& python = *manifest.python;
-    if (!names_requirements(python)) python.packages.requirements = {"onnxruntime"};
+    if (!names_requirements(python)) {
+      const bool has_cuda = manifest.model->may_use_cuda();
+      python.packages.requirements = {has_cuda ? "onnxruntime-gpu[cuda,cudnn]" : "onnxruntime"};
+    }
     return manifest;
   }
   const auto known = function_kind_from(fields.kind());

@@ -42,8 +42,10 @@ struct ModelSection {
   unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
   std::optional<BatchSection> batches;  // kernels are made for several batch sizes up to its own
   std::string precision;                // for kernels: "fp16"; empty: that of the file
-  bool says_memory = false;             // else it is as large as the model needs
-  std::string version_policy;           // which versions are served (VersionPolicy); empty: unsaid
+  std::string provider = "cpu";         // of onnxruntime: "cpu", "cuda" or "auto"
+  bool may_use_cuda() const { return provider == "cuda" || provider == "auto"; }
+  bool says_memory = false;    // else it is as large as the model needs
+  std::string version_policy;  // which versions are served (VersionPolicy); empty: unsaid
 };
 
 struct Manifest {

@@ -152,6 +152,23 @@ TEST(Manifest, AModelIsAnHttpFunctionWhoseProgramIsOurs) {
             (PythonPackages{.version = "3.11", .requirements = {"onnxruntime"}}));
 }
 
+TEST(Manifest, AModelOfOnnxruntimeMayRunOnAGpu) {
+  for (const std::string provider : {"cuda", "auto"}) {
+    const auto read = parse_manifest(
+        "kind = 'model'\nname = 'm'\nprovider = '" + provider + "'\n[gpu]\nmemory = '2G'", "f");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read->spec.handler, "lambent-model-server model.onnx --provider " + provider);
+    EXPECT_EQ(read->spec.gpu.memory, Bytes::gib(2));
+    EXPECT_EQ(read->python->packages.requirements,
+              std::vector<std::string>{"onnxruntime-gpu[cuda,cudnn]"});
+    EXPECT_TRUE(read->warnings.empty());
+  }
+  const auto host = parse_manifest("kind = 'model'\nname = 'm'\nprovider = 'cpu'", "f");
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  EXPECT_EQ(host->spec.handler, "lambent-model-server model.onnx");
+  EXPECT_EQ(host->python->packages.requirements, std::vector<std::string>{"onnxruntime"});
+}
+
 TEST(Manifest, AMountThatIsWrongIsNamedWithItsLine) {
   const auto error_of = [](const std::string& text) {
     const auto read = parse_manifest(text, "f");
@@ -230,12 +247,24 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
       {"kind = 'kernel'\ngraph = 1", "f line 2: graph must be text in quotes"},
       {"kind = 'model'\ncommand = ['x']", "f line 2: a function of kind 'model' has no command"},
       {"kind = 'model'\n[gpu]\nmemory = '1G'",
-       "f line 2: gpu is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
-       "host's processors"},
+       "f line 2: gpu is for models with engine = \"kernels\" or \"auto\", or with provider = "
+       "\"cuda\" or \"auto\"; this one runs on the host's processors"},
       {"kind = 'model'\nbatch_size = 2",
        "f line 2: batch_size is for models with engine = \"kernels\" or \"auto\"; this one runs on "
        "the "
        "host's processors"},
+      {"kind = 'model'\nprovider = 'tensorrt'",
+       "f line 2: provider is \"cpu\", \"cuda\" or \"auto\""},
+      {"kind = 'model'\nengine = 'kernels'\nprovider = 'cuda'\n[gpu]\nmemory = '1G'",
+       "f line 3: provider is for models that onnxruntime runs; this one has engine = \"kernels\""},
+      {"kind = 'model'\nprovider = 'cuda'",
+       "f line 2: provider = \"cuda\" needs a GPU: say how much of its memory under [gpu], such as "
+       "memory = \"2G\""},
+      {"kind = 'model'\nprovider = 'cpu'\n[gpu]\nmemory = '1G'",
+       "f line 3: gpu is for models with engine = \"kernels\" or \"auto\", or with provider = "
+       "\"cuda\" or \"auto\"; this one runs on the host's processors"},
+      {"kind = 'http'\ncommand = ['x']\nprovider = 'cuda'",
+       "f line 3: provider is for functions of kind 'model'"},
       {"kind = 'model'\nengine = 'x'",
        "f line 2: engine is \"onnxruntime\", \"kernels\" or \"auto\""},
       {"kind = 'model'\nengine = 'kernels'\nbatch_size = 0",

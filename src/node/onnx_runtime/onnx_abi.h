@@ -19,9 +19,12 @@ struct Allocator;
 struct MemoryInfo;
 struct TypeInfo;
 struct TensorInfo;
+struct CudaOptions;
 
 // The oldest version of the table that has all places below.
 constexpr uint32_t kTableVersion = 1;
+// And that has those of CUDA's provider too.
+constexpr uint32_t kCudaTableVersion = 11;
 
 struct Base {
   const void* const* (*table)(uint32_t version);  // null if the library is older
@@ -85,11 +88,19 @@ using ReleaseValue = Entry<96, void(Value*)>;
 using ReleaseTypeInfo = Entry<98, void(TypeInfo*)>;
 using ReleaseTensorInfo = Entry<99, void(TensorInfo*)>;
 using ReleaseSessionOptions = Entry<100, void(SessionOptions*)>;
+using AvailableProviders = Entry<125, Status*(char*** names, int* count)>;
+using ReleaseAvailableProviders = Entry<126, Status*(char** names, int count)>;
+using AppendCudaProvider = Entry<204, Status*(SessionOptions*, const CudaOptions*)>;
+using CreateCudaOptions = Entry<205, Status*(CudaOptions**)>;
+using UpdateCudaOptions = Entry<206, Status*(CudaOptions*, const char* const* keys,
+                                             const char* const* values, size_t count)>;
+using ReleaseCudaOptions = Entry<208, void(CudaOptions*)>;
 
 // The library's numbers.
 constexpr int kSeverityError = 3;
 constexpr int kDeviceAllocator = 0;
 constexpr int kDefaultMemory = 0;
 constexpr int kInvalidArgument = 2;  // of GetErrorCode
+constexpr const char* kCudaProvider = "CUDAExecutionProvider";
 
 }  // namespace lambent::onnx::abi

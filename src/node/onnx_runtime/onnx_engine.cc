@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "node/onnx_runtime/onnx_abi.h"
@@ -46,8 +48,12 @@ class Api {
     if (table == nullptr) {
       return Error{ErrorCode::kInvalidArgument, library + " is too old an onnxruntime"};
     }
-    return Api(table);
+    return Api(base(), table);
   }
+
+  // Whether its table has the entries of CUDA's provider. An older library says on standard error
+  // that it has not.
+  bool knows_cuda() const { return base_->table(abi::kCudaTableVersion) != nullptr; }
 
   // An entry of the table that cannot fail.
   template <typename Entry, typename... Arguments>
@@ -67,7 +73,8 @@ class Api {
   }
 
  private:
-  explicit Api(const void* const* table) : table_(table) {}
+  Api(const abi::Base* base, const void* const* table) : base_(base), table_(table) {}
+  const abi::Base* base_;
   const void* const* table_;
 };
 
@@ -97,6 +104,56 @@ using OwnedMemoryInfo = Owned<abi::ReleaseMemoryInfo, abi::MemoryInfo>;
 using OwnedTypeInfo = Owned<abi::ReleaseTypeInfo, abi::TypeInfo>;
 using OwnedTensorInfo = Owned<abi::ReleaseTensorInfo, abi::TensorInfo>;
 using OwnedValue = Owned<abi::ReleaseValue, abi::Value>;
+using OwnedCudaOptions = Owned<abi::ReleaseCudaOptions, abi::CudaOptions>;
+
+Result<bool> has_cuda_provider(const Api& api) {
+  if (!api.knows_cuda()) return false;
+  char** names = nullptr;
+  int count = 0;
+  RETURN_IF_ERROR(api.call<abi::AvailableProviders>(&names, &count));
+  const bool found = std::any_of(names, names + count, [](const char* name) {
+    return std::string_view(name) == abi::kCudaProvider;
+  });
+  RETURN_IF_ERROR(api.call<abi::ReleaseAvailableProviders>(names, count));
+  return found;
+}
+
+// What the provider takes of the device's memory is what a model needs: it is counted and bounded
+// by the shim, and does not double.
+Result<void> add_cuda_provider(const Api& api, abi::SessionOptions* session) {
+  OwnedCudaOptions cuda(api);
+  RETURN_IF_ERROR(api.call<abi::CreateCudaOptions>(cuda.out()));
+  static constexpr const char* kKeys[] = {"device_id", "arena_extend_strategy",
+                                          "cudnn_conv_algo_search"};
+  static constexpr const char* kValues[] = {"0", "kSameAsRequested", "HEURISTIC"};
+  const char* const* keys = kKeys;
+  const char* const* values = kValues;
+  RETURN_IF_ERROR(api.call<abi::UpdateCudaOptions>(cuda.get(), keys, values, std::size(kKeys)));
+  const abi::CudaOptions* made = cuda.get();
+  return api.call<abi::AppendCudaProvider>(session, made);
+}
+
+// They stay for as long as the process.
+void load_cuda_libraries(const std::string& library) {
+  for (const std::string& path : cuda_libraries_beside(library)) {
+    dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // what lacks then, the provider says
+  }
+}
+
+// Adds CUDA's provider to the session where it is wanted and can be.
+Result<ProviderChoice> add_provider(const Api& api, const OnnxOptions& options,
+                                    abi::SessionOptions* session) {
+  CudaFacts facts{.no_gpu = options.no_gpu};
+  if (options.provider != Provider::kCpu && facts.no_gpu.empty()) {
+    ASSIGN_OR_RETURN(facts.is_built_in, has_cuda_provider(api));
+  }
+  if (facts.is_built_in) {
+    load_cuda_libraries(options.library);
+    const auto added = add_cuda_provider(api, session);
+    if (!added.ok()) facts.failure = added.error().message;
+  }
+  return choose_provider(options.provider, facts);
+}
 
 Result<Shape> shape_in(const Api& api, const abi::TensorInfo* info) {
   size_t rank = 0;
@@ -142,12 +199,14 @@ class OnnxEngine final : public ModelEngine {
     RETURN_IF_ERROR(api_.call<abi::CreateSessionOptions>(session_options.out()));
     RETURN_IF_ERROR(api_.call<abi::SetIntraOpThreads>(session_options.get(), options.threads));
     RETURN_IF_ERROR(api_.call<abi::SetInterOpThreads>(session_options.get(), 1));
+    ASSIGN_OR_RETURN(provider_, add_provider(api_, options, session_options.get()));
     RETURN_IF_ERROR(api_.call<abi::CreateCpuMemoryInfo>(abi::kDeviceAllocator, abi::kDefaultMemory,
                                                         memory_.out()));
     RETURN_IF_ERROR(api_.call<abi::DefaultAllocator>(&allocator_));
     const auto made = api_.call<abi::CreateSession>(environment_.get(), options.model.c_str(),
                                                     session_options.get(), session_.out());
-    // Whatever it is, the model is to blame.
+    // Whatever it is, the model is to blame, unless it is the device's memory.
+    if (!made.ok() && provider_.cuda) return made.error().with_context("on the GPU");
     if (!made.ok()) return Error{ErrorCode::kInvalidArgument, made.error().message};
     description_.platform = "onnxruntime_onnx";
     size_t count = 0;
@@ -159,6 +218,7 @@ class OnnxEngine final : public ModelEngine {
   }
 
   const ModelDescription& description() const override { return description_; }
+  const ProviderChoice& provider() const { return provider_; }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs,
                                   std::span<const std::string> outputs) override {
@@ -187,7 +247,9 @@ class OnnxEngine final : public ModelEngine {
       owned.emplace_back(api_);
       *owned.back().out() = result;
     }
-    // The types and ranks were right: what it refuses, it refuses for the contents.
+    // The types and ranks were right: what it refuses, it refuses for the contents. A device may
+    // also have failed, or be out of memory.
+    if (!ran.ok() && provider_.cuda) return ran.error();
     if (!ran.ok()) return Error{ErrorCode::kInvalidArgument, ran.error().message};
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < owned.size(); ++i) {
@@ -301,6 +363,7 @@ class OnnxEngine final : public ModelEngine {
   OwnedMemoryInfo memory_;
   abi::Allocator* allocator_ = nullptr;  // the library's own
   ModelDescription description_;
+  ProviderChoice provider_;
 };
 
 // y = Relu(x), with one element: the first session of a process makes what the others find.
@@ -343,14 +406,15 @@ Result<std::unique_ptr<LoadedLibrary>> load_onnx_library(const std::string& libr
   return std::unique_ptr<LoadedLibrary>(std::move(loaded));
 }
 
-Result<std::unique_ptr<ModelEngine>> load_onnx_model(const OnnxOptions& options) {
+Result<LoadedModel> load_onnx_model(const OnnxOptions& options) {
   if (access(options.model.c_str(), R_OK) != 0) {
     return error_from_errno(options.model, errno);
   }
   ASSIGN_OR_RETURN(const Api api, Api::load(options.library));
   auto engine = std::make_unique<OnnxEngine>(api);
   RETURN_IF_ERROR(engine->load(options));
-  return std::unique_ptr<ModelEngine>(std::move(engine));
+  ProviderChoice provider = engine->provider();
+  return LoadedModel{std::move(engine), std::move(provider)};
 }
 
 }  // namespace lambent::onnx

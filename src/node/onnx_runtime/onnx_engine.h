@@ -1,11 +1,13 @@
-// OnnxEngine: runs an ONNX model on the host's processors by onnxruntime, a library that is loaded
-// when a model is (Microsoft's, of PyPI's package). One thread at a time.
+// OnnxEngine: runs an ONNX model by onnxruntime, a library that is loaded when a model is
+// (Microsoft's, of PyPI's package): on the host's processors, or on a GPU by its CUDA provider. One
+// thread at a time.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "core/domain/inference.h"
+#include "node/onnx_runtime/provider.h"
 
 namespace lambent::onnx {
 
@@ -13,6 +15,8 @@ struct OnnxOptions {
   std::string library;  // libonnxruntime.so.*
   std::string model;    // the file; what it refers to lies beside it
   int threads = 1;      // that share one run; at least 1
+  Provider provider = Provider::kCpu;
+  std::string no_gpu;  // why CUDA's provider has no GPU to run on; empty: it has one
 };
 
 // What loading a model makes first, which is the same for all and most of the work for a small one.
@@ -25,8 +29,13 @@ class LoadedLibrary {
 // variable ORT_DISABLE_TELEMETRY.
 Result<std::unique_ptr<LoadedLibrary>> load_onnx_library(const std::string& library);
 
+struct LoadedModel {
+  std::unique_ptr<ModelEngine> engine;
+  ProviderChoice provider;
+};
 // NOT_FOUND if the library or the model is not there, INVALID_ARGUMENT if the library takes no such
-// model or an input or output of it is no tensor. Blocks, for seconds if the model is large.
-Result<std::unique_ptr<ModelEngine>> load_onnx_model(const OnnxOptions& options);
+// model or an input or output of it is no tensor; the errors of choose_provider. Blocks, for
+// seconds if the model is large.
+Result<LoadedModel> load_onnx_model(const OnnxOptions& options);
 
 }  // namespace lambent::onnx
