@@ -11,6 +11,7 @@
 Ray says which nodes there are, reserves their GPUs, and hands references on. Requests never pass through it, and the workers do
 not end with it.
 """
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -352,7 +353,7 @@ class _Members:
             return ray.get_actor(_agent_name(node_id), namespace=NAMESPACE).drain.remote(False)
         except ValueError:
             node = next(each for each in ray.nodes() if each["NodeID"] == node_id)
-            return _start_agent(node, {**self._options, "undrain": True}, self._self).status.remote()
+            return _start_agent(node, self._options, self._self).status.remote()
 
 
 def _nodes_for(options: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -401,12 +402,25 @@ class _Place:
                 self._file = open("%s/%s.lock" % (folder, self.name), "a")
                 try:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._released = "%s/%s.released" % (folder, self.name)
                     return
                 except BlockingIOError:
                     self._file.close()
             if time.monotonic() > deadline:
                 raise error_of("DEADLINE_EXCEEDED", "other agents of this machine hold all places in " + folder)
             time.sleep(0.2)
+
+    def release(self) -> None:
+        """Its worker is about to be drained so that Ray may take the node away. Any later agent gives it work again, which may know
+        nothing else of that: on the machine's next node of Ray, or where what knew the members was started again."""
+        open(self._released, "w").close()
+
+    def keep(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._released)
+
+    def is_released(self) -> bool:
+        return os.path.exists(self._released)
 
     def fields(self) -> Dict[str, str]:
         return {"node": self.name, "ip": self.ip, "port": str(_PORT + self.number)}
@@ -428,7 +442,7 @@ class _Agent:
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
         self._check_reach()
-        if options.get("undrain"):
+        if self._place.is_released():
             self.drain(False)
         while True:
             try:
@@ -448,7 +462,11 @@ class _Agent:
         """The worker gets no more work, and is waited for until it has none; or it gets some again."""
         own = _request(self._endpoint, "GET", "/v1/cluster")["self"]
         self._drained = drained
+        if drained:
+            self._place.release()
         _request(self._endpoint, "POST", "/v1/cluster/nodes/%s/%s" % (own, "drain" if drained else "undrain"))
+        if not drained:
+            self._place.keep()
         deadline, idle = time.monotonic() + _DRAIN, 0
         # What others say of it is a second old, and they send it something for as long.
         while self._drained and idle * _RETRY < 3 * _PERIOD and time.monotonic() < deadline:

@@ -1,4 +1,5 @@
 """lambent.ray over a stand-in for ray: what an agent releases, and which agent is asked. tests/clients/test_ray.py has Ray itself."""
+import gc
 import json
 import pathlib
 import sys
@@ -531,6 +532,88 @@ class Places(unittest.TestCase):
             self.place("n2", timeout=0)
         held._file.close()
         self.assertEqual(self.place("n2").name, "m1")
+
+
+class Worker:
+    """Stands in for a worker: whether it is drained, and what it was asked."""
+
+    def __init__(self, test):
+        self.drained, self.fails = False, False
+        patch = mock.patch.object(lambent.ray, "_request", self.request)
+        patch.start()
+        test.addCleanup(patch.stop)
+
+    def request(self, endpoint, method, path, body=None, timeout=5.0):
+        if method == "POST":
+            if self.fails:
+                raise OSError("no worker")
+            self.drained = path.endswith("/drain")
+        return {"self": "w", "home": "w", "members": [{"self": True, "node": "w", "load": 0, "gpus": [], "state": "up", "home": True}]}
+
+
+class Releases(unittest.TestCase):
+    """A worker that was drained so that Ray may take its node away gets work again from any agent that comes after."""
+
+    def setUp(self):
+        stand_in.__init__()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder, self.worker = folder.name, Worker(self)
+        for name in ("_own_address", "_tell", "_check_reach"):
+            patch = mock.patch.object(lambent.ray._Agent, name, lambda *_: "http://127.0.0.1:1")
+            patch.start()
+            self.addCleanup(patch.stop)
+        for patch in (mock.patch.object(lambent.ray.threading, "Thread", mock.Mock()), mock.patch.object(lambent.ray, "_RETRY", 1e-3),
+                      mock.patch.object(lambent.ray, "_PERIOD", 1e-3)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def agent(self, node_id="n1"):
+        options = {"state": self.folder, "socket": self.folder + "/{node}.sock", "serve": [], "timeout": 1, "address": {}}
+        made = lambent.ray._Agent(node_id, options, None)
+        self.addCleanup(made._place._file.close)
+        return made
+
+    def end(self, agent):
+        agent._place._file.close()
+
+    def test_where_what_knew_of_the_release_was_started_again(self):
+        agent = self.agent()
+        agent.drain(True)
+        self.assertTrue(self.worker.drained)
+        self.end(agent)
+        again = self.agent()
+        self.assertEqual((self.worker.drained, again._drained), (False, False))
+        # Once: what an operator drains later stays drained.
+        self.end(again)
+        self.worker.drained = True
+        self.agent()
+        self.assertTrue(self.worker.drained)
+
+    def test_where_ray_has_another_node_on_the_machine_later(self):
+        agent = self.agent()
+        agent.drain(True)
+        self.end(agent)
+        stand_in.alive = [node_of("n7")]
+        self.agent("n7")
+        self.assertFalse(self.worker.drained)
+
+    def test_what_an_operator_drained_stays_so(self):
+        self.worker.drained = True
+        self.end(self.agent())
+        self.assertTrue(self.worker.drained)
+
+    def test_it_is_tried_again_where_the_worker_does_not_answer(self):
+        agent = self.agent()
+        agent.drain(True)
+        self.end(agent)
+        self.worker.fails = True
+        with self.assertRaises(OSError):
+            self.agent()
+        gc.collect()  # which ends what that one held
+        self.worker.fails = False
+        self.agent()
+        self.assertFalse(self.worker.drained)
 
 
 class AnswersOfWorkflows(unittest.TestCase):

@@ -294,7 +294,8 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
   node.set_replica(
       {.catch_up = [&replica](const FunctionName& function,
                               auto then) { replica.catch_up(function, std::move(then)); },
-       .changed = [&replica] { replica.changed(); }});
+       .changed = [&replica] { replica.changed(); },
+       .has_copies = [&replica] { return replica.has_copies(); }});
   shared_ = uses.shared;
   if (uses.shared != nullptr) {
     node.share_catalog();

@@ -14,6 +14,8 @@ namespace {
 // How long a connection may be idle before the worker counts on its client to send no more.
 constexpr Duration kIdleGrace = milliseconds(500);
 constexpr Duration kLookAgain = milliseconds(5);
+// In which the installed program reads its state and serves.
+constexpr Duration kStartTime = seconds(60);
 // For the last answers to leave.
 constexpr Duration kLastAnswers = milliseconds(50);
 // This one serves meanwhile. A machine under load, or one that is emulated, needs seconds.
@@ -151,6 +153,12 @@ void WorkerRun::give_way(const std::string& why_not) {
   serving_.log.info("replacing",
                     {{"program", serving_.program.front()}, {"keeps_sandboxes", keeps_sandboxes_}});
   serving_.service.reloading(serving_.loop.now());
+  if (serving_.cluster == nullptr) return accept_no_more();
+  // Other nodes send it nothing more, and wait for what it has.
+  serving_.cluster->give_way(serving_.drain_time + kStartTime, [this] { accept_no_more(); });
+}
+
+void WorkerRun::accept_no_more() {
   serving_.server.stop_accepting();
   // Those whose requests go on keep theirs until the whole time is up.
   serving_.loop.call_after(kIdleGrace, [this] {

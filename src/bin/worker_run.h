@@ -33,7 +33,7 @@ struct Serving {
   ServiceManager& service;
   tls::NodeIdentity* identity;  // null: nothing is encrypted
   worker::SandboxHandOver& hand_over;
-  const cluster::ClusterNode* cluster;  // null: it is in none
+  cluster::ClusterNode* cluster;        // null: it is in none
   ListeningSockets* sockets = nullptr;  // which the server has copies of
   Duration drain_time{};                // what runs may take so long to end
   std::vector<std::string> program;     // the installed worker and the arguments of this one
@@ -59,7 +59,8 @@ class WorkerRun {
   void checked(Result<ChildEnd> end);
   // `why_not`: that one cannot go on with the sandboxes; empty: it can.
   void give_way(const std::string& why_not);
-  // No more is accepted; what was accepted is answered.
+  // Of no client; what was accepted is answered.
+  void accept_no_more();
   void finish_requests();
   void drain();
   void close_connections(Instant latest);

@@ -7,13 +7,14 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 import urllib.request
 
-from harness import PREFIX, make_zip
+from harness import PREFIX, claim_ports, make_zip
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "python"
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -128,3 +129,63 @@ class RayTest(unittest.TestCase):
             own = next(member for member in status["cluster"]["members"] if member["self"])
             found[own["node"]] = own["address"]
         return found
+
+
+class AutoscaledRay:
+    """Ray with its autoscaler and nodes that it starts, on this machine or by another provider. Ray's own AutoscalingCluster ends every
+    Ray of the machine when it starts and ends, and needs a file that its package lacks."""
+
+    LISTS = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands", "head_start_ray_commands",
+             "worker_start_ray_commands", "cluster_synced_files", "rsync_exclude", "rsync_filter")
+
+    def __init__(self, folder, node_types, ip=None, provider=None):
+        """`provider`: what its configuration says beside Ray's address."""
+        from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
+        from ray.util import get_node_ip_address
+        (port,) = claim_ports(1)
+        self.address, self._folder = f"{ip or get_node_ip_address()}:{port}", folder / "ray"
+        environment = {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_AUTH_MODE": "disabled"}
+        if provider is None:
+            provider = {"type": "fake_multinode", "use_node_id_as_ip": True, "head_node_id": FAKE_HEAD_NODE_ID}
+            environment.update(RAY_FAKE_CLUSTER="1", RAY_OVERRIDE_NODE_ID_FOR_TESTING=FAKE_HEAD_NODE_ID)
+        head = {"ray.head.default": {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}}
+        config = {"cluster_name": "fake", "max_workers": 8, "upscaling_speed": 1.0, "idle_timeout_minutes": 0.05, "auth": {}, "docker": {},
+                  "file_mounts": {}, "file_mounts_sync_continuously": False, "head_node_type": "ray.head.default",
+                  "available_node_types": {**node_types, **head}, **{name: [] for name in self.LISTS},
+                  "provider": {"disable_node_updaters": True, "disable_launch_config_check": True, "gcs_address": self.address, **provider}}
+        (folder / "autoscaler.json").write_text(json.dumps(config))
+        words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=1",
+                 f"--object-store-memory={80 << 20}", "--include-dashboard=false", f"--temp-dir={self._folder}",
+                 f"--autoscaling-config={folder / 'autoscaler.json'}", *([f"--node-ip-address={ip}"] if ip else [])]
+        with open(folder / "ray.log", "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", "from ray.scripts.scripts import main; main()", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment})
+        deadline = time.monotonic() + 120
+        while "Ray runtime started" not in (folder / "ray.log").read_text():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                self.shutdown()
+                raise AssertionError((folder / "ray.log").read_text())
+            time.sleep(0.2)
+
+    def _processes(self):
+        """All that know its folder, also nodes that the autoscaler started."""
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self._folder).encode() in entry.read_bytes() and int(entry.parent.name) != os.getpid():
+                    yield int(entry.parent.name)
+            except OSError:
+                continue
+
+    def shutdown(self):
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for process in self._processes():
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass

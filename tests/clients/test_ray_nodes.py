@@ -3,10 +3,7 @@ import importlib.util
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -14,7 +11,7 @@ from unittest import mock
 
 from certificates import Authority
 from harness import PREFIX, claim_ports
-from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy_total, invoke
+from ray_cluster import NEEDS_RAY, NEEDS_TIME, AutoscaledRay, RayTest, deploy_total, invoke
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/35_ray_serve"
 HAS_SERVE = all(importlib.util.find_spec(each) for each in ("fastapi", "uvicorn", "aiohttp_cors")) if importlib.util.find_spec("ray") else False
@@ -94,60 +91,24 @@ class BehindServe(RayTest):
         self.assertEqual(caught.exception.code, 500)
 
 
-class AutoscaledRay:
-    """Ray with its autoscaler and nodes on this machine that it starts. Its own AutoscalingCluster ends every Ray of the machine when it
-    starts and ends, and needs a file that its package lacks."""
+@NEEDS_RAY
+@NEEDS_TIME
+class KeptAfterAll(RayTest):
+    """Two nodes, of which Ray takes none away: no autoscaler looks after them."""
 
-    def __init__(self, folder, node_types):
-        from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
-        from ray.util import get_node_ip_address
-        (port,) = claim_ports(1)
-        self.address, self._folder = f"{get_node_ip_address()}:{port}", folder / "ray"
-        head = {"ray.head.default": {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}}
-        empty = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands", "head_start_ray_commands",
-                 "worker_start_ray_commands", "cluster_synced_files", "rsync_exclude", "rsync_filter")
-        config = {"cluster_name": "fake", "max_workers": 8, "upscaling_speed": 1.0, "idle_timeout_minutes": 0.05, "auth": {}, "docker": {},
-                  "file_mounts": {}, "file_mounts_sync_continuously": False, "head_node_type": "ray.head.default",
-                  "available_node_types": {**node_types, **head}, **{name: [] for name in empty},
-                  "provider": {"type": "fake_multinode", "use_node_id_as_ip": True, "disable_node_updaters": True,
-                               "disable_launch_config_check": True, "gcs_address": self.address, "head_node_id": FAKE_HEAD_NODE_ID}}
-        (folder / "autoscaler.json").write_text(json.dumps(config))
-        words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=1",
-                 f"--object-store-memory={80 << 20}", "--include-dashboard=false", f"--temp-dir={self._folder}",
-                 f"--autoscaling-config={folder / 'autoscaler.json'}"]
-        with open(folder / "ray.log", "wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", "from ray.scripts.scripts import main; main()", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                env={**os.environ, "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1", "RAY_AUTH_MODE": "disabled",
-                     "RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID})
-        deadline = time.monotonic() + 120
-        while "Ray runtime started" not in (folder / "ray.log").read_text():
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                self.shutdown()
-                raise AssertionError((folder / "ray.log").read_text())
-            time.sleep(0.2)
+    @classmethod
+    def setUpClass(cls):
+        cls.begin(nodes=2)
+        cls.cluster = cls.start(scale=(1, 2), down_after=10).wait_until_up(120, nodes=2)
 
-    def _processes(self):
-        """All that know its folder, also nodes that the autoscaler started."""
-        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                if str(self._folder).encode() in entry.read_bytes() and int(entry.parent.name) != os.getpid():
-                    yield int(entry.parent.name)
-            except OSError:
-                continue
+    def states(self):
+        said = [each["cluster"] for each in self.cluster.status() if each["cluster"]]
+        return [sorted(member["state"] for member in each["members"]) for each in said]
 
-    def shutdown(self):
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for process in self._processes():
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    def test_a_node_that_was_released_gets_work_again_where_what_knew_of_it_was_started_again(self):
+        self.wait_for(lambda: self.states() == [["draining", "up"]])  # its agent has ended
+        self.ray.kill(self.ray.get_actor("lambent-members", namespace=self.lambent.NAMESPACE), no_restart=False)
+        self.wait_for(lambda: self.states() == [["up", "up"]] * 2)
 
 
 @NEEDS_RAY

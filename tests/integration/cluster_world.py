@@ -2,6 +2,7 @@
 witness of what functions ran, which outlives every node.
 """
 import collections
+import contextlib
 import os
 import pathlib
 import shutil
@@ -93,9 +94,13 @@ class Switch:
         return ["nsenter", f"--net=/proc/{self.holders[name].pid}/ns/net"]
 
     def ip(self, name, words):
-        done = subprocess.run([*self.within(name), "ip", *words.split()], capture_output=True, text=True, timeout=20)
+        self.run(name, "ip " + words)
+
+    def run(self, name, words):
+        done = subprocess.run([*self.within(name), *words.split()], capture_output=True, text=True, timeout=20)
         if done.returncode != 0:
-            raise unittest.SkipTest(f"this machine makes no such network: ip {words}: {done.stderr.strip()}")
+            raise unittest.SkipTest(f"this machine makes no such network: {words}: {done.stderr.strip()}")
+        return done.stdout
 
     def pull(self, name):
         """Its cable: nothing is told to anyone, packets go nowhere."""
@@ -103,6 +108,18 @@ class Switch:
 
     def plug(self, name):
         self.ip("switch", f"link set dev to-{name} up")
+
+    def drop_packets(self, share):
+        """This share of the packets that come to each node."""
+        if shutil.which("iptables") is None:
+            raise unittest.SkipTest("iptables is not installed")
+        for name in self.addresses:
+            self.run(name, f"iptables -A INPUT -i cable -m statistic --mode random --probability {share} -j DROP")
+
+    def dropped(self, name):
+        """How many packets to it."""
+        rules = self.run(name, "iptables -L INPUT -v -x -n").splitlines()
+        return sum(int(rule.split()[0]) for rule in rules if " DROP " in rule)
 
     def close(self):
         for holder in self.holders.values():
@@ -188,12 +205,72 @@ class Postgres:
         return done.stdout.strip()
 
 
+class WayToPostgres:
+    """A node's own way to the PostgreSQL of others, which may be cut, or take bytes and carry none."""
+
+    def __init__(self, test, postgres):
+        self.target = f"{postgres.folder}/socket/.s.PGSQL.5432"
+        self.folder = tempfile.mkdtemp(prefix="lambent-way-")
+        test.addCleanup(shutil.rmtree, self.folder, True)
+        self.url = postgres.url.replace(f"{postgres.folder}/socket", self.folder)
+        self.flows, self.sockets, self.listener = threading.Event(), [], None
+        test.addCleanup(self.cut)
+        self.mend()
+
+    def mend(self):
+        if self.listener is None:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(f"{self.folder}/.s.PGSQL.5432")
+            self.listener.listen(16)
+            threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+        self.flows.set()
+
+    def accept(self, listener):
+        while True:
+            try:
+                near, _ = listener.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self.target)
+            except OSError:
+                return
+            self.sockets += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, source, target):
+        try:
+            while data := source.recv(65536):
+                self.flows.wait()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def freeze(self):
+        """Neither side is told; PostgreSQL goes on to wait for the node."""
+        self.flows.clear()
+
+    def cut(self):
+        """Both sides see their connections end, and new ones are refused."""
+        if self.listener is not None:
+            os.unlink(f"{self.folder}/.s.PGSQL.5432")
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+            self.listener = None
+        for each in self.sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self.sockets.clear()
+        self.flows.set()  # threads end
+
+
 class Load:
     """Requests to all of these nodes, one after the other from each of a few threads: synchronous and asynchronous ones in turn, each
-    with an id of its own. Clients that move on ask the next node where one takes no connection."""
+    with an id of its own, which ends so. Clients that move on ask the next node where one takes no connection."""
 
-    def __init__(self, nodes, function, threads=1, moves_on=False):
-        self.nodes, self.function, self.moves_on = nodes, function, moves_on
+    def __init__(self, nodes, function, threads=1, moves_on=False, seconds=0.02, suffix=""):
+        self.nodes, self.function, self.moves_on, self.seconds, self.suffix = nodes, function, moves_on, seconds, suffix
         self.done, self.lock, self.number = threading.Event(), threading.Lock(), 0
         self.answered, self.accepted, self.failed = [], {}, {}
         self.threads = [threading.Thread(target=self.run, args=(name,)) for name in nodes for _ in range(threads)]
@@ -206,9 +283,9 @@ class Load:
                 self.number += 1
                 number = self.number
             kind = "Event" if number % 2 else None
-            run = f"{'async' if kind else 'sync'}-{name}-{number}"
+            run = f"{'async' if kind else 'sync'}-{name}-{number}{self.suffix}"
             try:
-                reply = self.ask(name, {"id": run, "seconds": 0.02}, kind)
+                reply = self.ask(name, {"id": run, "seconds": self.seconds}, kind)
                 with self.lock:
                     if "x-amz-function-error" in reply.headers:
                         self.failed[run] = AssertionError(reply.body)

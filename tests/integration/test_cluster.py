@@ -25,7 +25,7 @@ class Cluster:
     """Workers with one key, each told of all by its flags."""
 
     def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash", gpu="none", own_flags=None,
-                 clocks=None):
+                 clocks=None, worker=Worker):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         test.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text(key)
@@ -34,7 +34,7 @@ class Cluster:
         listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
         self.nodes, self.folder = {}, folder
         for name, port in zip(names, ports):
-            self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
+            self.nodes[name] = worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
                                       "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, *(own_flags or {}).get(name, ()),
                                       gpu=gpu[name] if isinstance(gpu, dict) else gpu, listen=f"127.0.0.1:{port}",
                                       environment=clocks[name].environment if clocks else None)
@@ -411,6 +411,42 @@ class Members(unittest.TestCase):
         self.assertEqual(set(cluster.states("a").values()), {"up"})
         cluster["c"].kill()
         cluster.wait_for(lambda: list(cluster.states("a")) == ["a", "b"])
+
+    def test_a_node_that_does_not_hear_from_the_home_takes_no_changes(self):
+        cluster = Cluster(self, names="ab", told=False)
+
+        def tell(lease, *to):
+            told = json.dumps({"source": "ray", "home": "a", "members": [
+                {"node": name, "address": address} for name, address in cluster.addresses.items()], **lease})
+            for name in to:
+                cluster[name].request("PUT", "/v1/cluster/members", told)
+
+        def refused(why):
+            for change in (lambda: deploy(cluster["b"], "other"), lambda: cluster["b"].delete("echo")):
+                with self.assertRaises(HttpError) as caught:
+                    change()
+                self.assertEqual((caught.exception.status, caught.exception.headers["x-lambent-code"]), (503, "UNAVAILABLE"))
+                self.assertIn(why, caught.exception.body)
+            self.assertEqual(cluster["b"].invoke("echo", {}).json["version"], 1)
+        deploy(cluster["b"], "alone")  # it is in no cluster yet
+        tell({"lease_seconds": 1}, "a", "b")
+        cluster.wait_until_up()
+        deploy(cluster["a"], "echo")
+        cluster.wait_for(lambda: cluster["b"].invoke("echo", {}).json["version"] == 1)
+        # Who told is gone, and then the home: it is forgotten, as if there were no other.
+        cluster["a"].kill()
+        cluster.wait_for(lambda: list(cluster.states("b")) == ["b"])
+        refused(b"the catalog is at node 'a'")
+        # Nor does it take any that was started again, and was told nothing yet.
+        self.assertEqual(cluster["b"].stop(), 0)
+        cluster["b"].start()
+        refused(b"was not told yet who else is in its cluster")
+        cluster["a"].start()
+        tell({}, "a", "b")
+        cluster.wait_until_up()
+        deploy(cluster["b"], "other")
+        self.assertEqual(cluster["a"].invoke("other", {}).json["version"], 1)
+        self.assertEqual(cluster["b"].invoke("alone", {}).json["version"], 1)
 
     def test_a_node_that_was_told_of_no_members_yet_does_not_say_that_there_is_no_function(self):
         cluster = Cluster(self, names="ab", told=False)

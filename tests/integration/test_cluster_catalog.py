@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from cluster_world import WITNESSED, Postgres, Witness
+from cluster_world import WITNESSED, Postgres, WayToPostgres, Witness
 from harness import HttpError, make_zip
 from test_cluster import ECHO, Cluster, deploy
 
@@ -147,6 +147,65 @@ class SharedCatalog(unittest.TestCase):
             self.cluster.wait_for(lambda name=name: any(
                 each["name"] == "team" and each["weight"] == 3
                 for each in self.cluster[name].request("GET", "/v1/tenants").json["tenants"]))
+
+
+class WithoutAWayToPostgresql(unittest.TestCase):
+    """Node c has a way of its own to PostgreSQL, which the others reach."""
+
+    def setUp(self):
+        self.postgres, self.witness = Postgres(self), Witness(self)
+        self.way = WayToPostgres(self, self.postgres)
+        catalogs = {name: ("--catalog", self.way.url if name == "c" else self.postgres.url) for name in "abc"}
+        self.cluster = Cluster(self, flags=("--mount-allow", str(self.witness.folder)), own_flags=catalogs)
+        self.cluster.wait_until_up()
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+        self.ask("c", "first")
+
+    def ask(self, name, run, seconds=0):
+        self.assertEqual(self.cluster[name].invoke("work", {"id": run, "seconds": seconds}).json, {"id": run})
+
+    def reached(self):
+        return "lambent_cluster_catalog_reached 1" in self.cluster["c"].metrics().splitlines()
+
+    def set_drained(self, names, drained):
+        for name in names:
+            self.cluster[name].request("POST", f"/v1/cluster/nodes/{name}/{'drain' if drained else 'undrain'}")
+        state = "draining" if drained else "up"
+        self.cluster.wait_for(lambda: all(self.cluster.states("c")[name] == state for name in names))
+
+    def check(self, lose):
+        self.set_drained("ab", True)
+        accepted = self.cluster["c"].invoke("work", {"id": "long", "seconds": 14}, "Event").headers["x-amzn-requestid"]
+        self.cluster.wait_for(lambda: self.witness.begun["long"] == 1)
+        lose()
+        begin = time.monotonic()
+        self.assertEqual(outcome_of(self.cluster["c"].invoke, "work", {"id": "none"}, "Event"), (503, "UNAVAILABLE"))
+        self.assertLess(time.monotonic() - begin, 15)  # ten for an answer, and three for another connection
+        self.ask("c", "alone")
+        self.set_drained("ab", False)
+        self.cluster.wait_for(lambda: not self.reached(), 30)
+        self.assertIn(b"[-] shared_catalog: ", self.cluster["c"].request("GET", "/readyz").body)
+        # Changes go to the first node, which has its way; this one's copy is of before.
+        deploy(self.cluster["c"], "later")
+        self.assertEqual(versions(self.cluster, "abc", "later"), [1, 1, 1])
+        for name in "abc":
+            self.ask(name, f"of-{name}")
+        # No other takes over what it has while it answers: it ends there, and its outcome is kept later.
+        self.cluster.wait_for(lambda: self.witness.ended["long"] == 1, 40)
+        self.assertNotEqual(outcome_of(self.cluster["a"].request, "GET", f"/v1/invocations/{accepted}")[0], 404)
+        self.way.mend()
+        for name in "abc":
+            self.cluster.wait_for(lambda name=name: self.cluster[name].request("GET", f"/v1/invocations/{accepted}").status == 200, 40)
+        self.cluster.wait_for(self.reached, 30)
+        self.assertEqual(outcome_of(self.cluster["c"].invoke, "work", {"id": "again"}, "Event"), (200, None))
+        self.cluster.wait_for(lambda: self.witness.ended["again"] == 1)
+        self.assertEqual((self.witness.begun["long"], self.witness.begun["none"]), (1, 0))
+
+    def test_it_is_cut(self):
+        self.check(self.way.cut)
+
+    def test_it_carries_nothing(self):
+        self.check(self.way.freeze)
 
 
 class LookupsWithoutPostgresql(unittest.TestCase):

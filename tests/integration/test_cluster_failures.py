@@ -120,6 +120,58 @@ class UnderLoad(unittest.TestCase):
         self.assertLessEqual(len(load.failed), 6)
 
 
+    def test_a_network_that_loses_packets(self):
+        self.begin()
+        self.cluster.switch.drop_packets(0.05)
+        self.load.wait_for(200)
+        load = self.check()
+        self.assertGreater(sum(self.cluster.switch.dropped(name) for name in "abc"), 20)
+        # Packets are sent again below; what came late enough to take a node for lost cost what it had.
+        self.assertLessEqual(len(load.failed), 10)
+
+
+class ToldByAScript(unittest.TestCase):
+    """Members are told by a script that ends, and comes back when others are there."""
+
+    def tell(self, names, to):
+        told = json.dumps({"source": "script", "home": "a", "lease_seconds": 1, "members": [
+            {"node": name, "address": self.cluster.addresses[name]} for name in names]})
+        for name in to:
+            self.cluster[name].request("PUT", "/v1/cluster/members", told)
+
+    def test_without_it_what_runs_goes_on_who_goes_is_forgotten_and_who_comes_is_not_known(self):
+        witness = Witness(self)
+        self.cluster = Cluster(self, names="abcd", told=False, flags=("--mount-allow", str(witness.folder)))
+        self.tell("abc", "abc")
+        self.cluster.wait_until_up("abc")
+        self.cluster["a"].create_python("work", WITNESSED, tags=witness.tags)
+        load = Load({name: self.cluster[name] for name in "ab"}, "work", threads=2)
+        self.addCleanup(load.stop)
+        load.wait_for(20)
+        time.sleep(2)  # longer than its lease
+        for name in "abc":
+            self.assertEqual(self.cluster.states(name), dict.fromkeys("abc", "up"))
+        load.wait_for(20)
+        self.cluster["c"].kill()
+        for name in "ab":
+            self.cluster.wait_for(lambda name=name: list(self.cluster.states(name)) == ["a", "b"])
+        load.wait_for(40)
+        self.assertEqual(list(self.cluster.states("d")), ["d"])
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["d"].invoke("work", {"id": "nowhere"})
+        self.assertEqual(caught.exception.status, 404)
+        self.tell("abd", "abd")
+        self.cluster.wait_until_up("abd")
+        self.assertEqual(self.cluster["d"].invoke("work", {"id": "known"}).json, {"id": "known"})
+        load.stop()
+        for run, error in load.failed.items():  # what the killed one had
+            self.assertEqual((error.status, error.headers.get("x-lambent-code")), (503, "UNAVAILABLE"), (run, error.body))
+        self.assertLessEqual(len(load.failed), 4)
+        self.cluster["c"].start()  # which has what it accepted
+        self.cluster.wait_for(lambda: all(witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
+        self.assertEqual([run for run in witness.begun if run.startswith("sync") and witness.begun[run] > 1], [])
+
+
 class SlowNetwork(unittest.TestCase):
     def test_nodes_with_slow_links_stay_and_run_each_request_once(self):
         witness = Witness(self)

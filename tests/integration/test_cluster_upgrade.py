@@ -112,6 +112,25 @@ class Upgrade(unittest.TestCase):
         self.assertEqual({row["node"]: row["state"] for row in rows}[owner], "up")
         self.assertTrue(all(row["version"] for row in rows))
 
+    def test_a_repeat_joins_the_first_that_a_drained_node_still_has(self):
+        self.cluster["a"].invoke("work", {"id": "first"})
+        owner = self.cluster.owner("work")
+        entry = next(name for name in "abc" if name != owner)
+        key, answers = {"amz-sdk-invocation-id": "6f1b1f0e-2f4e-4f6e-9d5a-000000000007"}, []
+
+        def ask():
+            answers.append(self.cluster[entry].invoke("work", {"id": "long", "seconds": 4}, headers=key).json)
+
+        callers = [threading.Thread(target=ask) for _ in range(2)]
+        callers[0].start()
+        self.cluster.wait_for(lambda: self.witness.begun["long"] == 1)
+        self.command(entry, "drain", owner)
+        self.cluster.wait_for(lambda: self.cluster.states(entry)[owner] == "draining")
+        callers[1].start()
+        for caller in callers:
+            caller.join(30)
+        self.assertEqual((answers, self.witness.begun["long"]), ([{"id": "long"}] * 2, 1))
+
     def test_mistakes_are_named(self):
         self.assertIn("there is no node 'd'", self.command("a", "drain", "d", code=15))
         with self.assertRaises(HttpError) as caught:

@@ -23,13 +23,16 @@ class Installed(Worker):
     def __init__(self, *flags, gpu="none", **options):
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="lambent-installed-"))
         (self.prefix / "bin").mkdir()
+        self.install_first()
+        self.install_again()
+        super().__init__(*flags, gpu=gpu, **options)
+
+    def install_first(self):
         for path in (PREFIX / "bin").iterdir():
             if path.is_file() and path.name.startswith(("lambent", "emulated-gpu")):
                 shutil.copy2(path, self.prefix / "bin")
         for name in ("lib", "share"):
             (self.prefix / name).symlink_to(PREFIX / name)
-        self.install_again()
-        super().__init__(*flags, gpu=gpu, **options)
 
     def install_again(self):
         """As packages do it: a new file in the place of the old one."""

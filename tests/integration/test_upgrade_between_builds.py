@@ -72,9 +72,12 @@ class TwoBuilds(Installed):
             if path.is_file() and path.name.startswith(("lambent", "emulated-gpu")):
                 self.put(path.name, path.read_bytes())
         for name in ("lib", "share"):
-            new = self.prefix / "new"
-            new.symlink_to(prefix / name)
-            new.rename(self.prefix / name)
+            self.link(name, prefix / name)
+
+    def link(self, name, target):
+        new = self.prefix / "new"
+        new.symlink_to(target)
+        new.rename(self.prefix / name)
 
     def put(self, name, content):
         new = self.prefix / "bin/new"

@@ -16,11 +16,12 @@ namespace {
 constexpr Duration kReportPeriod = seconds(1);
 constexpr Duration kReportTimeout = seconds(1);
 constexpr Duration kDrainTimeout = seconds(5);
+// In which each node asks another one at least once.
+constexpr Duration kToldTime = seconds(2);
 // An own report is as old as this at most when a node is chosen.
 constexpr Duration kOwnReportAge = milliseconds(50);
 // So many nodes are tried for one request.
 constexpr unsigned kMostAttempts = 8;
-constexpr size_t kRepeats = 16 * 1024;
 // Bytes of what a node tells another: more than any part of a volume, a log or a list has.
 constexpr uint64_t kMostTold = 32 * 1024 * 1024;
 
@@ -122,6 +123,38 @@ std::optional<Error> refusal_of(const MemberTable& table, const std::string& fun
                                             "); try again later"};
 }
 
+// A node with these GPUs that becomes another program, which answers what is sent to it meanwhile.
+std::optional<std::string> one_that_gives_way(MemberTable& table, const GpuRequest& needs,
+                                              Instant now) {
+  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
+    const std::string node = table.name_of(index);
+    const bool has_room = table.could_hold(index, needs.gpus, needs.memory);
+    if (has_room && table.may_be_silent(node, now)) return node;
+  }
+  return std::nullopt;
+}
+
+// Changes that only this node hears of would make a second catalog.
+std::optional<Error> why_no_change(const MemberTable& table, const NameWatch& name, bool is_shared,
+                                   bool has_copies) {
+  if (!name.problem().empty()) {
+    return Error{ErrorCode::kFailedPrecondition, "this node changes nothing: " + name.problem()};
+  }
+  const std::string first = table.beginner(false);
+  const bool is_alone = table.home().empty();
+  if (is_shared || !is_alone || first == table.self()) return std::nullopt;
+  if (!first.empty()) {
+    return Error{
+        ErrorCode::kUnavailable,
+        "the catalog is at node '" + first +
+            "', from which this node does not hear: functions can be invoked, not changed"};
+  }
+  if (!has_copies) return std::nullopt;
+  return Error{ErrorCode::kUnavailable,
+               "this node was not told yet who else is in its cluster, so that a change would be "
+               "of its copies only; try again, or start it without --cluster-key"};
+}
+
 }  // namespace
 
 ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
@@ -164,22 +197,28 @@ void ClusterNode::tick() {
   for (const std::string& node : table_.others()) {
     if (std::find(asked_.begin(), asked_.end(), node) != asked_.end()) continue;
     asked_.push_back(node);
-    ask(node, {"/v1/cluster/report"}, kReportTimeout, [this, node](Result<http::Response> answer) {
-      std::erase(asked_, node);
-      auto report = report_in(node, table_.find(self())->report.version, answer);
-      if (report.ok()) {
-        if (facts_.heard && report->node == node) facts_.heard(*report);
-        table_.reported(node, *std::move(report));
-      } else {
-        table_.missed(node, report.error().message);
-        // A node that is cut off closes no connection.
-        if (MemberTable::Entry* entry = table_.find(node);
-            entry != nullptr && entry->missed == kMissedReports) {
-          links_.drop(entry->endpoint);
-        }
-      }
-      tell_watchers();
-    });
+    inquire(node, {"/v1/cluster/report"}, kReportTimeout,
+            [this, node](const Result<http::Response>& answer, LinkEnd::Kind how) {
+              std::erase(asked_, node);
+              auto report = report_in(node, table_.find(self())->report.version, answer);
+              // The kernel takes connections for the program that is to come.
+              const bool is_silent = !answer.ok() && how == LinkEnd::Kind::kLost;
+              if (report.ok()) {
+                if (report->node == node) {
+                  if (facts_.heard) facts_.heard(*report);
+                  table_.let_be_silent(node, uses_.loop.now() + report->silence);
+                }
+                table_.reported(node, *std::move(report));
+              } else if (!is_silent || !table_.may_be_silent(node, uses_.loop.now())) {
+                table_.missed(node, report.error().message);
+                // A node that is cut off closes no connection.
+                if (MemberTable::Entry* entry = table_.find(node);
+                    entry != nullptr && entry->missed == kMissedReports) {
+                  links_.drop(entry->endpoint);
+                }
+              }
+              tell_watchers();
+            });
   }
   const MemberTable::Entry& own = *table_.find(self());
   const bool is_listed = !own.member.address.empty() && table_.size() > 1;
@@ -214,6 +253,7 @@ NodeReport ClusterNode::own_report() const {
   report.shares_versions = true;
   report.life = name_.life();
   report.takes_work = report.takes_work && !drained_ && name_.problem().empty();
+  report.silence = silence_;
   return report;
 }
 
@@ -237,6 +277,16 @@ void ClusterNode::drain(const std::string& node, bool drained,
   done({});
 }
 
+void ClusterNode::give_way(Duration silence, std::function<void()> told) {
+  drained_ = true;
+  silence_ = silence;
+  own_report_at_ = Instant::min();
+  refresh_own_report();
+  tell_watchers();
+  const bool is_alone = table_.size() == 1;
+  uses_.loop.call_after(is_alone ? Duration::zero() : kToldTime, std::move(told));
+}
+
 // ---- Requests between nodes
 
 Result<std::optional<http::ForwardService::Forwarded>> ClusterNode::forwarded_by(
@@ -251,8 +301,19 @@ void ClusterNode::take(http::Request& request) {
 
 void ClusterNode::ask(const std::string& node, Question question, Duration timeout,
                       std::function<void(Result<http::Response>)> done) {
+  inquire(node, std::move(question), timeout,
+          [done = std::move(done)](Result<http::Response> answer, LinkEnd::Kind) {
+            done(std::move(answer));
+          });
+}
+
+void ClusterNode::inquire(const std::string& node, Question question, Duration timeout,
+                          std::function<void(Result<http::Response>, LinkEnd::Kind)> done) {
   MemberTable::Entry* entry = table_.find(node);
-  if (entry == nullptr) return done(Error{ErrorCode::kNotFound, "there is no node '" + node + "'"});
+  if (entry == nullptr) {
+    return done(Error{ErrorCode::kNotFound, "there is no node '" + node + "'"},
+                LinkEnd::Kind::kNotSent);
+  }
   http::Endpoint endpoint = entry->endpoint;
   endpoint.encrypt = uses_.connector;
   http::Request head;
@@ -268,7 +329,7 @@ void ClusterNode::ask(const std::string& node, Question question, Duration timeo
   auto client = std::make_shared<http::Responder>(
       responder_to([told, done](std::optional<http::Response> answer) {
         if (!answer || std::exchange(*told, true)) return;
-        done(*std::move(answer));
+        done(*std::move(answer), LinkEnd::Kind::kAnswered);
       }));
   auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client,
                                                   WholeExchange::Options{.most_bytes = kMostTold});
@@ -276,7 +337,8 @@ void ClusterNode::ask(const std::string& node, Question question, Duration timeo
       std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
   links_.send(endpoint, std::move(request), timeout, [told, done, node](const LinkEnd& how) {
     if (std::exchange(*told, true)) return;
-    done(Error{ErrorCode::kUnavailable, "node '" + node + "' does not answer: " + how.why});
+    done(Error{ErrorCode::kUnavailable, "node '" + node + "' does not answer: " + how.why},
+         how.kind);
   });
 }
 
@@ -349,15 +411,17 @@ void ClusterNode::choose(const ForwardPtr& forward) {
   const bool changes =
       changes_catalog(destination) ||
       (destination == http::Destination::kHomeOnly && forward->call.request.method != "GET");
-  // Two that took changes by one name would be two catalogs.
-  if (changes && !name_.problem().empty()) {
-    return refuse(
-        forward, {ErrorCode::kFailedPrecondition, "this node changes nothing: " + name_.problem()});
+  if (changes) {
+    const bool has_copies = replica_.has_copies && replica_.has_copies();
+    const auto why = why_no_change(table_, name_, shares_catalog_, has_copies);
+    if (why) return forward->refuse(*why);
   }
   const std::string home = table_.home();
   switch (forward->call.destination) {
     case http::Destination::kHome:
-      if (shares_catalog_ && is_lost(home)) return answer_here(forward);
+      if (shares_catalog_ && (is_lost(home) || table_.may_be_silent(home, uses_.loop.now()))) {
+        return answer_here(forward);
+      }
       [[fallthrough]];
     case http::Destination::kHomeOrHere:
     case http::Destination::kHomeOnly:
@@ -379,13 +443,13 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   // The home may have what this node cannot tell of, and knows which versions there are.
   const bool asks_home = !known && (is_qualified(name) || forward->unsure);
   if (asks_home && !is_lost(table_.home())) return go_home(forward);
-  if (const auto first = repeats_.find(forward->repeat_key);
-      !forward->repeat_key.empty() && first != repeats_.end()) {
-    const MemberTable::Entry* entry = table_.find(first->second);
-    if (first->second == self()) return answer_here(forward);
-    if (entry != nullptr && entry->state == MemberState::kUp) {
-      return send_to(forward, first->second);
-    }
+  if (const std::string* first = repeats_.find(forward->repeat_key)) {
+    const MemberTable::Entry* entry = table_.find(*first);
+    if (*first == self()) return answer_here(forward);
+    // One that gets no more work may still have the first.
+    const bool answers = entry != nullptr && (entry->state == MemberState::kUp ||
+                                              entry->state == MemberState::kDraining);
+    if (answers) return send_to(forward, std::string(*first));
   }
   // What this node could not have a copy of, such as for want of GPUs, the home may have.
   if (!known && is_replica() && !is_kept_graph(name) && !is_lost(table_.home())) {
@@ -405,11 +469,14 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
       is_run ? routing::place_run(*policy_, request, known->steps, table_.ring(), table_)
              : policy_->choose(request, table_.ring(), table_);
   if (!route && needs.gpus > 0) {
-    if (const auto refusal = refusal_of(table_, name.name, needs)) return refuse(forward, *refusal);
+    if (const auto refusal = refusal_of(table_, name.name, needs)) {
+      const auto waits_for = one_that_gives_way(table_, needs, uses_.loop.now());
+      return waits_for ? send_to(forward, *waits_for) : forward->refuse(*refusal);
+    }
   }
   // This one takes no work either, and says so in its own words.
   if (!route || route->node == table_.own_index()) {
-    remember(forward->repeat_key, self());
+    repeats_.remember(forward->repeat_key, self());
     return answer_here(forward);
   }
   const std::string node = table_.name_of(route->node);
@@ -417,26 +484,17 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   const NodeReport& there = table_.find(node)->report;
   if ((needs_objects(forward->call.request) && !there.shares_objects) ||
       (is_qualified(name) && !there.shares_versions)) {
-    remember(forward->repeat_key, self());
+    repeats_.remember(forward->repeat_key, self());
     return answer_here(forward);
   }
-  remember(forward->repeat_key, node);
+  repeats_.remember(forward->repeat_key, node);
   send_to(forward, node);
-}
-
-void ClusterNode::remember(const std::string& repeat_key, const std::string& node) {
-  if (repeat_key.empty()) return;
-  if (!repeats_.insert_or_assign(repeat_key, node).second) return;
-  repeat_order_.push_back(repeat_key);
-  if (repeat_order_.size() <= kRepeats) return;
-  repeats_.erase(repeat_order_.front());
-  repeat_order_.pop_front();
 }
 
 void ClusterNode::answer_here(const ForwardPtr& forward) {
   // "There is none" would be a guess.
   const bool guesses = forward->unsure && !facts_.find(forward->call.function);
-  if (guesses) return refuse(forward, *forward->unsure);
+  if (guesses) return forward->refuse(*forward->unsure);
   ++counts_.here;
   http::Request request = forward->call.request;
   if (forward->body) request.body = *forward->body;
@@ -450,11 +508,11 @@ void ClusterNode::go_home(const ForwardPtr& forward) {
   send_to(forward, home);
 }
 
-void ClusterNode::refuse(const ForwardPtr& forward, const Error& error) {
-  http::Response response = forward->call.response_of(error);
+void ClusterNode::Forward::refuse(const Error& error) {
+  http::Response response = call.response_of(error);
   const bool says_when = response.headers.contains("Retry-After");
   if (response.status == 503 && !says_when) response.headers.add("Retry-After", "1");
-  forward->client->send(std::move(response));
+  client->send(std::move(response));
 }
 
 // ---- What one of the nodes has
@@ -485,7 +543,7 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
   if (unknown.status != 404 && !forward->known) forward->known = unknown;
   const bool is_last = forward->left.empty();
   if (is_last && !asks_all && is_no_answer(forward->known) && !forward->silent.empty()) {
-    return refuse(forward, {ErrorCode::kUnavailable,
+    return forward->refuse({ErrorCode::kUnavailable,
                             "no node that answers has it, and node '" + forward->silent.front() +
                                 "', which may have it, does not answer; try again later"});
   }
@@ -543,7 +601,7 @@ http::Request ClusterNode::request_for(const Forward& forward) const {
 void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   MemberTable::Entry* entry = table_.find(node);
   if (entry == nullptr) {
-    return refuse(forward, {ErrorCode::kUnavailable, "node '" + node + "' left the cluster"});
+    return forward->refuse({ErrorCode::kUnavailable, "node '" + node + "' left the cluster"});
   }
   ++forward->attempts;
   forward->sent_at = uses_.loop.now();
@@ -590,8 +648,8 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
 void ClusterNode::not_there(const ForwardPtr& forward, int status) {
   if (facts_.find(forward->call.function)) return answer_here(forward);  // this node's own
   const std::string function = "function '" + forward->call.function.name + "'";
-  if (status != 503) return refuse(forward, {ErrorCode::kNotFound, function + " does not exist"});
-  refuse(forward, {ErrorCode::kUnavailable, "node '" + home() + "' cannot tell now whether " +
+  if (status != 503) return forward->refuse({ErrorCode::kNotFound, function + " does not exist"});
+  forward->refuse({ErrorCode::kUnavailable, "node '" + home() + "' cannot tell now whether " +
                                                 function + " exists; try again"});
 }
 
@@ -628,15 +686,15 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, Whole
                          (destination == http::Destination::kHome && shares_catalog_);
   if (elsewhere && not_sent) return answer_here(forward);
   if (changes_catalog(destination) && not_sent) {
-    return refuse(forward, {ErrorCode::kUnavailable,
+    return forward->refuse({ErrorCode::kUnavailable,
                             "the catalog is at node '" + node + "', which cannot be reached (" +
                                 how.why + "): functions can be invoked, not changed"});
   }
   if (destination == http::Destination::kHomeOnly && not_sent) {
-    return refuse(forward,
-                  {ErrorCode::kUnavailable,
-                   "node '" + node + "' keeps volumes and layers, and cannot be reached (" +
-                       how.why + "): functions run with what other nodes have of them"});
+    return forward->refuse({ErrorCode::kUnavailable,
+                            "node '" + node +
+                                "' keeps volumes and layers, and cannot be reached (" + how.why +
+                                "): functions run with what other nodes have of them"});
   }
   const bool may_go_on = (not_sent && destination == http::Destination::kAnyNode) ||
                          (destination == http::Destination::kAnyNodeAndMore && exchange != nullptr);
@@ -646,9 +704,9 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, Whole
   }
   ++counts_.lost;
   if (not_sent) {
-    return refuse(forward,
-                  {ErrorCode::kUnavailable, "NodeLost: node '" + node + "' cannot be reached (" +
-                                                how.why + "); nothing of the request was sent"});
+    return forward->refuse({ErrorCode::kUnavailable, "NodeLost: node '" + node +
+                                                         "' cannot be reached (" + how.why +
+                                                         "); nothing of the request was sent"});
   }
   // Nothing says that it may be sent again.
   forward->client->send(forward->call.response_of(node_lost(node, how.why)));

@@ -2,12 +2,10 @@
 // are, and sends requests to the node that is to answer them. Made by main; loop thread.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/log.h"
@@ -21,6 +19,7 @@
 #include "node/cluster/name_watch.h"
 #include "node/cluster/node_credentials.h"
 #include "node/cluster/node_links.h"
+#include "node/cluster/repeat_routes.h"
 #include "node/cluster/whole_exchange.h"
 
 namespace lambent::cluster {
@@ -69,8 +68,13 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::function<void(const FunctionName&, std::function<void(Result<void>)>)> catch_up;
     // Told of changes of the catalog that this node answered.
     std::function<void()> changed;
+    // Whether this node has had a home that is another.
+    std::function<bool()> has_copies;
   };
   void set_replica(Replica replica) { replica_ = std::move(replica); }
+  // It becomes another program: others are told to send it nothing more, and that it gives no
+  // answer for `silence` at most. `told` comes once they have had time to ask.
+  void give_way(Duration silence, std::function<void()> told);
   // Whether requests that others run have their answers still to come by this node.
   bool has_forwards_under_way() const { return table_.outstanding() > 0; }
 
@@ -125,6 +129,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   // A request that is on its way to a node, perhaps to one after the other.
   struct Forward {
     explicit Forward(http::ForwardCall its_call) : call(std::move(its_call)) {}
+    void refuse(const Error& error);
 
     http::ForwardCall call;
     std::shared_ptr<http::Responder> client;
@@ -150,10 +155,11 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void send_to(const ForwardPtr& forward, const std::string& node);
   void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
-  void refuse(const ForwardPtr& forward, const Error& error);
   http::Request request_for(const Forward& forward) const;
-  void remember(const std::string& repeat_key, const std::string& node);
   void tick();
+  // As ask(), with how it ended.
+  void inquire(const std::string& node, Question question, Duration timeout,
+               std::function<void(Result<http::Response>, LinkEnd::Kind)> done);
   NodeReport own_report() const;
   void refresh_own_report();
   void tell_watchers();
@@ -170,11 +176,10 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   Instant own_report_at_ = Instant::min();
   std::vector<std::string> asked_;  // for a report, and have not answered
   ClusterCounts counts_;
-  // Where requests with these keys went; the oldest are forgotten first.
-  std::unordered_map<std::string, std::string> repeats_;
-  std::deque<std::string> repeat_order_;
+  RepeatRoutes repeats_;
   bool shares_catalog_ = false;
   bool drained_ = false;
+  Duration silence_{};
   loop::TimerId ticker_;
   // Last: what is on its way ends first.
   NodeLinks links_;

@@ -127,6 +127,15 @@ void MemberTable::missed(const std::string& node, std::string why) {
   if (++entry->missed >= kMissedReports) set_state(*entry, MemberState::kLost);
 }
 
+void MemberTable::let_be_silent(const std::string& node, Instant until) {
+  if (Entry* entry = find(node)) entry->silent_until = until;
+}
+
+bool MemberTable::may_be_silent(const std::string& node, Instant now) {
+  const Entry* entry = find(node);
+  return entry != nullptr && entry->state != MemberState::kLost && now < entry->silent_until;
+}
+
 void MemberTable::unreachable(const std::string& node) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;

@@ -30,6 +30,7 @@ class MemberTable final : public routing::NodeView {
     std::optional<Instant> lease_ends;
     MemberState state = MemberState::kUnknown;
     unsigned missed = 0;
+    Instant silent_until{};  // it said that it gives no answer until then, at the latest
     std::string problem;
     NodeReport report;
     uint32_t outstanding = 0;  // requests forwarded there that have no answer yet
@@ -43,6 +44,9 @@ class MemberTable final : public routing::NodeView {
   void reported(const std::string& node, NodeReport report);
   // It gave no good answer to a question; `why`: for people.
   void missed(const std::string& node, std::string why);
+  // It becomes another program, so that its silence is no loss until then.
+  void let_be_silent(const std::string& node, Instant until);
+  bool may_be_silent(const std::string& node, Instant now);
   // A connection to it failed: it is lost until it answers again.
   void unreachable(const std::string& node);
   // Forgets members whose lease ran out and that do not answer.

@@ -93,6 +93,20 @@ TEST(MemberTableTest, AMemberIsUpOnceItAnswersAndLostAfterThreeSilences) {
   EXPECT_EQ(state_of(table, "b"), MemberState::kDraining);
 }
 
+TEST(MemberTableTest, OneThatBecomesAnotherProgramMayBeSilentUntilItsTimeOrItsLoss) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.reported("b", report("b", 0, false));
+  EXPECT_FALSE(table.may_be_silent("b", at(0)));
+  table.let_be_silent("b", at(90));
+  EXPECT_TRUE(table.may_be_silent("b", at(89)));
+  EXPECT_FALSE(table.may_be_silent("b", at(90)));
+  table.unreachable("b");
+  EXPECT_FALSE(table.may_be_silent("b", at(1)));
+  table.let_be_silent("x", at(90));
+  EXPECT_FALSE(table.may_be_silent("x", at(1)));
+}
+
 TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());

@@ -14,6 +14,7 @@ using routing::Warmth;
 // More would be a mistake, or would make every other node look idle.
 constexpr uint64_t kMostSlots = 1U << 20;
 constexpr uint64_t kMostUsed = uint64_t{1} << 62;
+constexpr uint64_t kMostSilenceMs = 24 * 3600 * 1000;
 
 Error invalid() {
   return {ErrorCode::kInvalidArgument, "what it reports of itself cannot be read"};
@@ -223,6 +224,9 @@ std::string to_json(const NodeReport& report) {
     for (const Bytes each : *report.for_functions) memory.push_back(each.count);
     object["for_functions"] = std::move(memory);
   }
+  if (report.silence > Duration::zero()) {
+    object["silence_ms"] = static_cast<uint64_t>(report.silence / milliseconds(1));
+  }
   return json_text(object);
 }
 
@@ -262,6 +266,11 @@ Result<NodeReport> parse_report(std::string_view text) {
     report.life = life->get<std::string>();
   }
   report.takes_work = takes_work->get<bool>();
+  uint64_t silence = 0;
+  const bool is_silence =
+      !object.contains("silence_ms") || read_number(object, "silence_ms", kMostSilenceMs, silence);
+  if (!is_silence) return invalid();
+  report.silence = milliseconds(static_cast<int64_t>(silence));
   report.shares_objects = is_true(object, "shares_objects");
   report.shares_versions = is_true(object, "shares_versions");
   report.slots = static_cast<uint32_t>(slots);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/cluster.h"
 #include "decide/routing/node_view.h"
@@ -23,6 +24,9 @@ struct NodeReport {
   // of it.
   std::string life = {};
   bool takes_work = true;
+  // It becomes another program, and may give no answer for so long without being lost. Programs
+  // before say nothing of it.
+  Duration silence = {};
   // It brings what an invocation needs from other nodes. Programs before that say nothing of it.
   bool shares_objects = false;
   // It has the versions and aliases of functions that all nodes have. Likewise.

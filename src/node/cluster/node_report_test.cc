@@ -12,6 +12,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .version = "0.1.0",
                           .life = "f00d",
                           .takes_work = false,
+                          .silence = seconds(90),
                           .shares_objects = true,
                           .shares_versions = true,
                           .slots = 16,
@@ -36,6 +37,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->version, "0.1.0");
   EXPECT_EQ(read->life, "f00d");
   EXPECT_FALSE(read->takes_work);
+  EXPECT_EQ(read->silence, seconds(90));
   EXPECT_TRUE(read->shares_objects);
   EXPECT_TRUE(read->shares_versions);
   EXPECT_EQ(read->tenants, report.tenants);
