@@ -120,8 +120,8 @@ class Deployments {
   // Changes that were answered before they were done.
   const PendingDeployments& pending() const { return pending_; }
 
-  // What a tenant has; of code, all that its quota of the disk counts.
-  FunctionTotals totals(TenantId tenant) const;
+  // What a tenant has of what quotas count.
+  FunctionQuotas::Use used(TenantId tenant) const;
 
   ClusterGpus& gpus() { return gpus_; }
 
