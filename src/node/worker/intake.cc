@@ -177,7 +177,7 @@ void Intake::refuse_unless_repeated(const InvocationRequest& request,
   if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
     return refuse(done);
   }
-  uses_.catalog.find_async(request.function.tenant, idempotency_key(request),
+  uses_.catalog.find_async(request.function.tenant, durable_key(request),
                            [done = std::move(done), refuse = std::move(refuse)](
                                Result<std::optional<InvocationId>> earlier) {
                              if (!earlier.ok()) return done(earlier.error());
@@ -198,7 +198,7 @@ void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   const Duration submitted_at = record.submitted_at;
   const FunctionQuotas::Use disk = on_disk(request);
   uses_.deployments.quotas().reserve(request.function.tenant, disk);
-  if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
+  if (!request.idempotency_key.empty()) record.request.idempotency_key = durable_key(request);
   uses_.catalog.put_async(
       std::move(record), [this, request = std::move(request), function = spec.id, submitted_at,
                           disk, done = std::move(done)](Result<InvocationId> stored) mutable {
