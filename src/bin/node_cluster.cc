@@ -197,14 +197,15 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
                                  made->volumes_, loop.now());
               },
-          .find = [&worker,
-                   &access](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
+          .find = [&worker, &access, made = made.get()](
+                      const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
                                                       : worker.find_function(name);
             if (!spec.ok()) return std::nullopt;
             cluster::NodeFacts::Known known{spec->name, gpu_request_of(*spec)};
             if (spec->kind == FunctionKind::kWorkflow) {
-              known.steps = steps_of(worker, access, *spec);
+              known.steps = made->steps_.of(spec->name, worker.status().function_changes(),
+                                            [&] { return steps_of(worker, access, *spec); });
             }
             return known;
           },

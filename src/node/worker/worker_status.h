@@ -58,6 +58,8 @@ class WorkerStatus {
   std::string slices_json(TenantId tenant) const;
   // What runs of a workflow may call, as steps_of() of workflow_steps.h.
   std::vector<const FunctionSpec*> steps_of(const FunctionSpec& workflow) const;
+  // Another number after each change of any function.
+  uint64_t function_changes() const { return uses_.functions.changes(); }
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;
   InstanceReport instances(FunctionId function) const;
