@@ -113,6 +113,28 @@ bool can_run_here(worker::Worker& worker, const FunctionSpec& spec) {
   return holds(worker.deployments().gpus().own(), spec);
 }
 
+// Any of the nodes that have what the function takes, if this one has not.
+NodeSharedCatalog::Runner runner_of(const FunctionSpec& spec, const NodeCluster::Dependencies& uses,
+                                    cluster::ClusterNode& node) {
+  NodeSharedCatalog::Runner runner;
+  if (can_run_here(uses.worker, spec)) return runner;
+  std::vector<std::string> there;
+  for (const cluster::ClusterNode::Other& other : node.others()) {
+    const bool is_unknown = !other.gpus;
+    const bool can_run =
+        spec.kind == FunctionKind::kPipeline
+            ? other.pipelines != nullptr &&
+                  std::ranges::binary_search(*other.pipelines, hash_of(uses.access, spec.name))
+            : !is_unknown && holds(*other.gpus, spec);
+    if (!can_run && !is_unknown) continue;
+    const bool answers = other.tenants != nullptr;
+    if (answers && can_run) there.push_back(other.node);
+    if (!answers) runner.is_away = true;
+  }
+  if (there.empty()) return runner;
+  return {.node = there[uses.random.next() % there.size()]};
+}
+
 // What runs of a workflow call, for the choice of their node.
 std::vector<routing::Step> steps_of(const worker::Worker& worker,
                                     const tenants::AccessControl& access,
@@ -320,7 +342,9 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
         {.is_lost = [&node](const std::string& other) { return node.is_lost(other); },
          .is_home = [&node] { return node.home() == node.self(); },
          .agreed = [&replica](const std::string& tenant,
-                              const std::string& function) { replica.agreed(tenant, function); }});
+                              const std::string& function) { replica.agreed(tenant, function); },
+         .runner_of = [&node,
+                       uses](const FunctionSpec& spec) { return runner_of(spec, uses, node); }});
   }
 }
 

@@ -642,6 +642,28 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
   EXPECT_EQ(*owners_of_pending(*database_, "a"), std::vector<std::string>{"b"});
 }
 
+TEST_P(SharedTables, WhatANodeGivesToAnotherIsClaimedByThatOnly) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  const auto give = [&](const Owner& owner) {
+    return commit(
+        [&](Database& database) { return give_shared(database, owner, "default", kOne, "b"); });
+  };
+  EXPECT_EQ(give(b_).error().code, ErrorCode::kNotFound) << "it is not b's to give";
+  ASSERT_TRUE(give(a_).ok());
+  EXPECT_EQ(give(a_).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
+  const auto claim = [&](const Owner& owner) {
+    return commit([&](Database& database) { return claim_shared(database, owner, {}, 10, kNow); });
+  };
+  EXPECT_TRUE(claim(a_)->empty());
+  const auto claimed = claim(b_);
+  ASSERT_EQ(claimed->size(), 1U);
+  EXPECT_EQ(claimed->front().request.id, kOne);
+  EXPECT_TRUE(finish(b_, kOne).ok());
+  EXPECT_EQ(give(b_).error().code, ErrorCode::kNotFound) << "it has a result";
+}
+
 TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
   SKIP_WITHOUT_SERVER();
   ASSERT_TRUE(submit(a_, kOne).ok());  // it was told that this failed
