@@ -276,7 +276,7 @@ worker::KernelGraphs::Dependencies graph_uses(worker::Worker& worker, loop::Even
       .catalog = catalog,
       .service = worker,
       .quotas = worker.deployments().quotas(),
-      .used_disk = [&worker](TenantId tenant) { return worker.deployments().totals(tenant).code; },
+      .used_disk = [&worker](TenantId tenant) { return worker.deployments().used(tenant).disk; },
       .is_at_work =
           [&worker](FunctionId function) {
             return worker.status().uses().live.count(function) > 0;

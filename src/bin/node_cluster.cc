@@ -49,6 +49,7 @@ struct Sizes {
   Bytes device_memory;
   std::vector<GpuFacts> gpus;
   std::vector<Bytes> for_functions;
+  std::vector<SliceShape> slices;
 };
 
 Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
@@ -83,6 +84,7 @@ worker::OtherNodes gpus_of_others(cluster::ClusterNode& node) {
   for (cluster::ClusterNode::Other& other : node.others()) {
     if (!other.gpus) others.judged = true;
     others.gpus.push_back(std::move(other.gpus).value_or(std::vector<Bytes>()));
+    others.slices.push_back(std::move(other.slices));
   }
   return others;
 }
@@ -99,6 +101,38 @@ cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
 bool holds(const std::vector<Bytes>& gpus, const FunctionSpec& spec) {
   const cluster::GpuRequest needs = gpu_request_of(spec);
   return have_room(gpus, needs.memory, needs.gpus);
+}
+
+// As other nodes know it.
+uint64_t hash_of(const tenants::AccessControl& access, const FunctionName& function) {
+  return routing::hash_of(access.tenant_name(function.tenant) + "/" + function.name);
+}
+
+bool can_run_here(worker::Worker& worker, const FunctionSpec& spec) {
+  if (spec.kind == FunctionKind::kPipeline) return worker.status().serves_pipeline(spec.id);
+  return holds(worker.deployments().gpus().own(), spec);
+}
+
+// Any of the nodes that have what the function takes, if this one has not.
+NodeSharedCatalog::Runner runner_of(const FunctionSpec& spec, const NodeCluster::Dependencies& uses,
+                                    cluster::ClusterNode& node) {
+  NodeSharedCatalog::Runner runner;
+  if (can_run_here(uses.worker, spec)) return runner;
+  std::vector<std::string> there;
+  for (const cluster::ClusterNode::Other& other : node.others()) {
+    const bool is_unknown = !other.gpus;
+    const bool can_run =
+        spec.kind == FunctionKind::kPipeline
+            ? other.pipelines != nullptr &&
+                  std::ranges::binary_search(*other.pipelines, hash_of(uses.access, spec.name))
+            : !is_unknown && holds(*other.gpus, spec);
+    if (!can_run && !is_unknown) continue;
+    const bool answers = other.tenants != nullptr;
+    if (answers && can_run) there.push_back(other.node);
+    if (!answers) runner.is_away = true;
+  }
+  if (there.empty()) return runner;
+  return {.node = there[uses.random.next() % there.size()]};
 }
 
 // What runs of a workflow call, for the choice of their node.
@@ -124,7 +158,8 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
                              .gpus = sizes.gpus,
-                             .for_functions = sizes.for_functions};
+                             .for_functions = sizes.for_functions,
+                             .slices = sizes.slices};
   Bytes busy;
   if (quotas != nullptr) {
     report.tenants = quotas->uses();
@@ -147,11 +182,15 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   report.fetched = fetched.list(report.warm);
   if (volumes != nullptr) {
     for (const FunctionName& function : volumes->lacking()) {
-      report.absent.push_back(
-          routing::hash_of(access.tenant_name(function.tenant) + "/" + function.name));
+      report.absent.push_back(hash_of(access, function));
     }
     std::sort(report.absent.begin(), report.absent.end());
   }
+  report.pipelines.emplace();
+  for (const FunctionName& function : worker.status().served_pipelines()) {
+    report.pipelines->push_back(hash_of(access, function));
+  }
+  std::ranges::sort(*report.pipelines);
   report.revoked = access.unagreed_revocations();
   report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
   return report;
@@ -179,6 +218,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   ASSIGN_OR_RETURN(ClusterTold told, listed_nodes(config.cluster_nodes));
   Sizes sizes = sizes_of(config, devices);
   sizes.for_functions = uses.worker.deployments().gpus().own();
+  sizes.slices = uses.worker.deployments().gpus().own_slices();
   made.reset(new NodeCluster());
   worker::Worker& worker = uses.worker;
   tenants::AccessControl& access = uses.access;
@@ -197,14 +237,16 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
                                  made->volumes_, loop.now());
               },
-          .find = [&worker,
-                   &access](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
+          .find = [&worker, &access, made = made.get()](
+                      const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
                                                       : worker.find_function(name);
             if (!spec.ok()) return std::nullopt;
             cluster::NodeFacts::Known known{spec->name, gpu_request_of(*spec)};
+            known.is_pipeline = spec->kind == FunctionKind::kPipeline;
             if (spec->kind == FunctionKind::kWorkflow) {
-              known.steps = steps_of(worker, access, *spec);
+              known.steps = made->steps_.of(spec->name, worker.status().function_changes(),
+                                            [&] { return steps_of(worker, access, *spec); });
             }
             return known;
           },
@@ -252,10 +294,7 @@ void NodeCluster::route_calls(const Dependencies& uses) {
         calls.async_result(tenant, id, std::move(done));
       });
   worker.call_elsewhere(
-      {.takes =
-           [&worker](const FunctionSpec& spec) {
-             return !holds(worker.deployments().gpus().own(), spec);
-           },
+      {.takes = [&worker](const FunctionSpec& spec) { return !can_run_here(worker, spec); },
        .may_come =
            [&node] {
              return node.is_replica() && node.home() != node.self() && !node.is_lost(node.home());
@@ -304,7 +343,9 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
         {.is_lost = [&node](const std::string& other) { return node.is_lost(other); },
          .is_home = [&node] { return node.home() == node.self(); },
          .agreed = [&replica](const std::string& tenant,
-                              const std::string& function) { replica.agreed(tenant, function); }});
+                              const std::string& function) { replica.agreed(tenant, function); },
+         .runner_of = [&node,
+                       uses](const FunctionSpec& spec) { return runner_of(spec, uses, node); }});
   }
 }
 

@@ -20,6 +20,7 @@
 #include "edge/frontend/routed_calls.h"
 #include "node/cluster/cluster_node.h"
 #include "node/cluster/fetched_functions.h"
+#include "node/cluster/known_steps.h"
 #include "node/cluster/node_report.h"
 #include "node/objects/spill_folder.h"
 #include "node/tenants/access_control.h"
@@ -74,6 +75,7 @@ class NodeCluster {
   metrics::ClusterMetrics metrics_;
   const NodeSharedCatalog* shared_ = nullptr;
   cluster::FetchedFunctions fetched_;
+  cluster::KnownSteps steps_;
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::RoutedCalls> calls_;
   std::unique_ptr<frontend::CatalogReplica> replica_;

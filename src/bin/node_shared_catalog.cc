@@ -19,6 +19,8 @@ using nlohmann::json;
 
 constexpr Duration kLookPeriod = seconds(1);
 constexpr size_t kClaimedAtOnce = 256;
+// With so many that wait no more are taken over.
+constexpr size_t kMostWaiting = 16 * kClaimedAtOnce;
 // An invocation that was taken over waits so many looks for its function to come here.
 constexpr unsigned kMostLooks = 30;
 constexpr size_t kLifeBytes = 8;
@@ -410,6 +412,7 @@ void NodeSharedCatalog::look() {
   bring_versions();
   resume_waiting();
   ask_time();
+  if (waiting_.size() >= kMostWaiting) return;
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
     if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
   });
@@ -440,6 +443,18 @@ void NodeSharedCatalog::resume_waiting() {
   }
 }
 
+void NodeSharedCatalog::give(catalog::SharedInvocation invocation, const std::string& node) {
+  log_.info("asynchronous_invocation_given",
+            {{"invocation", to_string(invocation.request.id)}, {"node", node}});
+  const auto held = std::make_shared<catalog::SharedInvocation>(std::move(invocation));
+  shared_->give(
+      held->tenant, held->request.id, node, [self = self_, held](const Result<void>& given) {
+        const bool is_elsewhere = given.ok() || given.error().code == ErrorCode::kNotFound;
+        if (is_elsewhere || *self == nullptr) return;
+        (*self)->waiting_.push_back({std::move(*held)});
+      });
+}
+
 bool NodeSharedCatalog::resume(Waiting& waiting) {
   catalog::SharedInvocation& invocation = waiting.invocation;
   const auto tenant = access_->find_tenant(invocation.tenant);
@@ -457,7 +472,12 @@ bool NodeSharedCatalog::resume(Waiting& waiting) {
   pending.request.function.tenant = tenant->id;
   const auto spec = worker_->find_function(pending.request.function);
   if (!spec.ok() && waits_on) return false;
-  if (spec.ok()) pending.function = spec->id;
+  if (spec.ok()) {
+    const Runner runner = others_.runner_of(*spec);
+    if (runner.is_away) return false;
+    if (!runner.node.empty()) return give(std::move(invocation), runner.node), true;
+    pending.function = spec->id;
+  }
   worker_->resume(std::move(pending));
   return true;
 }

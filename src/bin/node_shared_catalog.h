@@ -36,11 +36,18 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
                                                          FaultPoints* faults);
   ~NodeSharedCatalog() override;
 
+  // Who runs a function for which this node has not what it takes. Neither: this node does, since
+  // no other could.
+  struct Runner {
+    std::string node = {};
+    bool is_away = false;  // those that could, do not answer
+  };
   struct Others {
     std::function<bool(const std::string& node)> is_lost;  // whether it does not answer
     std::function<bool()> is_home;                         // whether this node is the first one
     // Told of each function of this node that all have agreed on, before who changed it is.
     std::function<void(const std::string& tenant, const std::string& name)> agreed;
+    std::function<Runner(const FunctionSpec&)> runner_of;
   };
   // All outlive it.
   void connect(catalog::Catalog& catalog, worker::Worker& worker, tenants::AccessControl& access,
@@ -89,6 +96,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
   void resume_waiting();
   bool resume(Waiting& waiting);
+  void give(catalog::SharedInvocation invocation, const std::string& node);
   void note(bool reached, const std::string& why);
   // What the database's clock says now; nothing: it was not heard yet.
   std::optional<Duration> time() const;
@@ -108,7 +116,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   std::map<std::pair<std::string, std::string>, std::string> given_;
   // As they were read last: their settings. Nothing: they were not read yet.
   std::optional<std::map<std::string, std::string>> tenants_;
-  std::vector<Waiting> waiting_;  // for functions to come
+  std::vector<Waiting> waiting_;  // for functions to come, or for nodes that can run them
   bool versions_are_brought_ = false;
   loop::TimerId timer_;
   // Points to this until it ends. Shared with callbacks.

@@ -156,6 +156,14 @@ class SchedulesOfFunctionsThatRunElsewhere(ClusterTest):
         self.assertEqual(row()["error"], "")
         for node in "abc":
             self.assertEqual(self.result_of(node, row()["last_invocation"]), {"heard": {"n": 7}})
+        # Any node shows it, and who begins it. Only the home has begun anything itself.
+        for node in "bc":
+            shown = self.cluster[node].request("GET", "/v1/schedules").json
+            self.assertEqual(shown["silent_nodes"], [])
+            self.assertEqual(shown["schedules"], [row()])
+            own = self.cluster[node].request("GET", "/v1/schedules", headers={"X-Lambent-Only-Here": "true"}).json["schedules"][0]
+            self.assertEqual((own["begins"], own["last"], own["begun"]), (False, None, 0))
+        self.assertEqual((row()["node"], row()["begins"]), ("a", True))
 
 
 class SchedulesWithASharedCatalog(ClusterTest):
@@ -173,6 +181,10 @@ class SchedulesWithASharedCatalog(ClusterTest):
         self.addCleanup(self.cluster["a"].process.send_signal, signal.SIGCONT)
         self.cluster.wait_for(lambda: set(witness.ended) - before, seconds=30)
         self.assertEqual(len(set(witness.begun) - before), 1)
+        shown = self.cluster["c"].request("GET", "/v1/schedules").json
+        self.assertEqual((shown["schedules"][0]["node"], shown["silent_nodes"]), ("b", ["a"]))
+        self.assertIn(shown["schedules"][0]["last"], set(witness.begun) - before)
+        self.assertIsNotNone(shown["schedules"][0]["last_invocation"])
         # Back again it finds that the instant was begun.
         self.cluster["a"].process.send_signal(signal.SIGCONT)
         self.cluster.wait_until_up()

@@ -208,6 +208,32 @@ class WithoutAWayToPostgresql(unittest.TestCase):
         self.check(self.way.freeze)
 
 
+class WhatANodeCannotRun(unittest.TestCase):
+    """a, which takes it over, has no GPU."""
+
+    def test_an_invocation_of_a_lost_node_waits_for_a_node_with_its_gpu(self):
+        postgres, witness = Postgres(self), Witness(self)
+        cluster = Cluster(self, gpu={"a": "none", "b": "emulated:v100-16gb", "c": "emulated:v100-16gb"},
+                          flags=("--catalog", postgres.url, "--mount-allow", str(witness.folder)))
+        cluster.wait_until_up()
+        cluster["a"].create_python("work", WITNESSED, tags={**witness.tags, "lambent:gpu-memory": "4GiB"})
+        knows = lambda node: "work" in [each["name"] for each in cluster[node].request("GET", "/v1/functions").json["functions"]]
+        cluster.wait_for(lambda: knows("b") and knows("c"))
+        cluster["c"].kill()
+        cluster.wait_for(lambda: cluster.states("a")["c"] == "lost")
+        accepted = cluster["a"].invoke("work", {"id": "long", "seconds": 4}, "Event").headers["x-amzn-requestid"]
+        cluster.wait_for(lambda: witness.begun["long"] == 1)
+        cluster["b"].kill()
+        cluster.wait_for(lambda: "asynchronous_invocations_taken_over" in cluster["a"].log(), 30)
+        time.sleep(2)  # it looks each second whether it can go on
+        result = lambda node: cluster[node].request("GET", "/v1/invocations/" + accepted)
+        self.assertEqual((result("a").status, result("a").json["state"]), (202, "pending"))
+        cluster["c"].start()
+        cluster.wait_for(lambda: result("c").status == 200, 40)
+        self.assertEqual((result("a").json, witness.begun["long"]), ({"id": "long"}, 2))
+        self.assertEqual(cluster.completed("work", "ac"), {"a": 0, "c": 1})
+
+
 class LookupsWithoutPostgresql(unittest.TestCase):
     def test_the_node_that_is_asked_says_so_and_asks_no_other(self):
         postgres = Postgres(self)

@@ -3,7 +3,7 @@ one instance are never of two nodes."""
 import json
 import unittest
 
-from harness import make_zip
+from harness import HttpError, make_zip
 from test_cluster import Cluster
 from test_pipelines import APP, pipeline, profile
 
@@ -35,6 +35,59 @@ class InstancesOnSeveralNodes(unittest.TestCase):
         cluster.wait_for(lambda: cluster.states("a")["b"] == "lost" and cluster.states("c")["b"] == "lost")
         for turn in range(4):
             self.assertEqual(cluster["ac"[turn % 2]].invoke("p", {"n": 1}).json["n"], 30)
+
+
+class ANodeWithoutSlices(unittest.TestCase):
+    """The home and another node have none: what one node has serves calls and deployments of any."""
+
+    def setUp(self):
+        self.cluster = Cluster(self, names="abc", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "none"}, own_flags={"b": SLICES})
+        self.cluster.wait_until_up()
+
+    def package(self, memory_mb=15000):
+        return make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(memory_mb))})
+
+    def deploy(self, node, name="p", memory_mb=15000):
+        return self.cluster[node].create(name, self.package(memory_mb), handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
+
+    def test_a_pipeline_is_deployed_called_and_shown_at_any_node(self):
+        self.deploy("c")
+        for turn in range(6):  # from the first moment on
+            self.assertEqual(self.cluster["abc"[turn % 3]].invoke("p", {"n": turn}).json["n"], 30 * turn)
+        accepted = self.cluster["a"].invoke("p", {"n": 7}, kind="Event").headers["x-amzn-requestid"]
+        self.cluster.wait_for(lambda: self.cluster["c"].request("GET", "/v1/invocations/" + accepted).status == 200)
+        self.assertEqual(self.cluster.completed("p"), {"a": 0, "b": 7, "c": 0})
+        for node in "abc":
+            shown = self.cluster[node].request("GET", "/v1/functions/p/pipeline").json
+            self.assertGreater(len(shown["instances"]), 0)
+            self.assertEqual(shown["completed"], 7)
+        # Its steps too: a workflow whose run is where there are no slices calls it there.
+        graph = {"components": [{"name": "one", "function": "p", "input": "$input"}], "output": "$one"}
+        self.cluster["a"].create("w", make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023", handler="workflow.json",
+                                 timeout=30, tags={"lambent:kind": "workflow"})
+        for node in "abc" * 2:
+            self.assertEqual(self.cluster[node].invoke("w", {"n": 2}).json["n"], 60)
+
+    def test_what_no_node_has_the_slices_for_is_refused_and_lost_slices_are_named(self):
+        with self.assertRaises(HttpError) as raised:
+            self.deploy("c", "large", 60000)
+        self.assertEqual((raised.exception.status, raised.exception.headers["x-lambent-code"]), (409, "FAILED_PRECONDITION"))
+        self.assertIn("no other node of the cluster has what it takes", str(raised.exception))
+        self.deploy("a")
+        self.assertEqual(self.cluster["c"].invoke("p", {"n": 1}).json["n"], 30)
+        self.cluster["b"].kill()
+        self.cluster.wait_for(lambda: self.cluster.states("a")["b"] == "lost" and self.cluster.states("c")["b"] == "lost")
+        for node in "ac":
+            with self.assertRaises(HttpError) as raised:
+                self.cluster[node].invoke("p", {"n": 1})
+            self.assertEqual((raised.exception.status, raised.exception.headers["x-lambent-code"]), (503, "UNAVAILABLE"))
+            self.assertIn("lost or drained (b)", str(raised.exception))
+        self.cluster["b"].start()
+        self.cluster.wait_until_up()
+        # Without the home, which has the catalog, its calls go on.
+        self.cluster["a"].kill()
+        self.cluster.wait_for(lambda: self.cluster.states("c")["a"] == "lost")
+        self.assertEqual(self.cluster["c"].invoke("p", {"n": 3}).json["n"], 90)
 
 
 if __name__ == "__main__":

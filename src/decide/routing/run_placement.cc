@@ -50,6 +50,25 @@ class SeenByRun final : public NodeView {
   std::vector<Step> known_;  // of which some node says anything
 };
 
+// The cluster as a function sees it that only some of its nodes can serve.
+class SeenByFew final : public NodeView {
+ public:
+  SeenByFew(const NodeView& view, const std::vector<bool>& may) : view_(view), may_(may) {}
+
+  uint32_t size() const override { return view_.size(); }
+  NodeLoad node(NodeIndex index) const override { return view_.node(index); }
+  uint64_t total_slots() const override { return view_.total_slots(); }
+  uint64_t total_load() const override { return view_.total_load(); }
+  bool could_hold(NodeIndex index, unsigned, Bytes) const override { return may_[index]; }
+  Warmth warmth(NodeIndex index, uint64_t function) const override {
+    return may_[index] ? view_.warmth(index, function) : Warmth::kNone;
+  }
+
+ private:
+  const NodeView& view_;
+  const std::vector<bool>& may_;
+};
+
 }  // namespace
 
 bool holds(const NodeView& view, NodeIndex node, const Step& step) {
@@ -64,6 +83,13 @@ std::optional<Route> place_run(const Policy& policy, RouteRequest request,
   for (const Step& step : steps) request.memory += Bytes(step.memory.count * step.gpus);
   request.gpus = 1;  // so that it is asked which nodes count
   return policy.choose(request, ring, seen);
+}
+
+std::optional<Route> place_among(const Policy& policy, RouteRequest request,
+                                 const std::vector<bool>& may, const HashRing& ring,
+                                 const NodeView& view) {
+  request.gpus = 1;  // so that it is asked which nodes count
+  return policy.choose(request, ring, SeenByFew(view, may));
 }
 
 }  // namespace lambent::routing

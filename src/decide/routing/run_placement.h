@@ -1,5 +1,6 @@
 // Where a run of a workflow goes: as a whole to one node while all its steps fit there, and a step
-// to another node only where its own cannot hold it. Pure; used by node/cluster on the loop thread.
+// to another node only where its own cannot hold it; and where what only some nodes can serve goes.
+// Pure; used by node/cluster on the loop thread.
 #pragma once
 
 #include <cstdint>
@@ -29,5 +30,10 @@ bool holds(const NodeView& view, NodeIndex node, const Step& step);
 std::optional<Route> place_run(const Policy& policy, RouteRequest request,
                                const std::vector<Step>& steps, const HashRing& ring,
                                const NodeView& view);
+
+// As Policy::choose(), among the nodes of which `may` is true, which has all of the view.
+std::optional<Route> place_among(const Policy& policy, RouteRequest request,
+                                 const std::vector<bool>& may, const HashRing& ring,
+                                 const NodeView& view);
 
 }  // namespace lambent::routing

@@ -97,6 +97,26 @@ TEST(RunPlacementTest, ABusyNodeIsPassedOverForTheWholeRun) {
   EXPECT_EQ(place(view, {kSmall, kPlain}), (Route{order[1], RouteReason::kOverflow}));
 }
 
+TEST(PlaceAmongTest, OnlyNodesThatMayAreChosenHoweverWarmOthersAre) {
+  for (const std::string_view policy : policy_names()) {
+    TestView view(5);
+    for (const NodeIndex node : {0U, 1U, 3U}) view.at(node).warm[kRun] = Warmth::kResident;
+    const auto made = *make_policy(policy, {});
+    const std::vector<bool> may = {false, false, true, false, true};
+    const auto chosen = [&](uint64_t draw) {
+      return place_among(*made, {.function = kRun, .entry = 0, .draw = hash_of(draw)}, may,
+                         view.ring, view);
+    };
+    for (uint64_t draw = 0; draw < 50; ++draw) {
+      const auto route = chosen(draw);
+      ASSERT_TRUE(route) << policy;
+      EXPECT_TRUE(may[route->node]) << policy << " chose " << route->node;
+    }
+    view.at(2).load.takes_work = view.at(4).load.takes_work = false;
+    EXPECT_FALSE(chosen(0)) << policy;
+  }
+}
+
 TEST(RunPlacementTest, WithoutANodeThatTakesWorkThereIsNone) {
   TestView view(2);
   view.at(0).load.takes_work = view.at(1).load.takes_work = false;

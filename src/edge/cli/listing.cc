@@ -122,12 +122,17 @@ int run_schedules(Transport& transport, Console& console) {
     console.out << json->dump(2) << "\n";
     return 0;
   }
-  TextTable table({"FUNCTION", "NAME", "WHEN", "ZONE", "NEXT", "LAST", "OUTCOME", ">MISSED"});
-  for (const Json& row : list_in(*json, "schedules")) {
+  console.err << silent_nodes_text(*json, "schedules");
+  const Json rows = list_in(*json, "schedules");
+  const bool has_nodes = names_nodes(rows);
+  TextTable table({"FUNCTION", "NAME", "WHEN", "ZONE", has_nodes ? "NODE NEXT" : "NEXT", "LAST",
+                   "OUTCOME", ">MISSED"});
+  for (const Json& row : rows) {
     const std::string cron = cell(row, "cron");
+    const std::string next = row.value("enabled", true) ? cell(row, "next") : "disabled";
     table.add({cell(row, "function"), cell(row, "name"),
                cron.empty() ? "every " + cell(row, "rate") : cron, cell(row, "timezone"),
-               row.value("enabled", true) ? cell(row, "next") : "disabled", cell(row, "last"),
+               has_nodes ? cell(row, "node") + " " + next : next, cell(row, "last"),
                cell(row, "last_outcome"), cell(row, "missed")});
   }
   console.out << table.str();

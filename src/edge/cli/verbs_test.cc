@@ -60,6 +60,21 @@ TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
   EXPECT_THAT(out.str(), ContainsRegex(" 9  none  +- +- +- "));
 }
 
+TEST_F(Verbs, SchedulesSayWhichNodeBeginsThemAndWhichDoesNotAnswer) {
+  transport.answer(response(200, R"({"schedules":[
+      {"function":"f","name":"often","cron":"","rate":"5 minutes","timezone":"UTC","enabled":true,
+       "next":"2026-11-30T15:05:00Z","last":null,"last_outcome":null,"missed":0}]})"));
+  EXPECT_EQ(run_schedules(transport, console), 0);
+  EXPECT_THAT(out.str(), HasSubstr("UTC   2026-11-30T15:05:00Z  -"));
+  EXPECT_EQ(err.str(), "");
+  transport.answer(response(200, R"({"silent_nodes":["c"],"schedules":[
+      {"function":"f","name":"often","cron":"","rate":"5 minutes","timezone":"UTC","enabled":true,
+       "next":"2026-11-30T15:05:00Z","last":null,"last_outcome":null,"missed":0,"node":"b"}]})"));
+  EXPECT_EQ(run_schedules(transport, console), 0);
+  EXPECT_THAT(out.str(), HasSubstr("UTC   b 2026-11-30T15:05:00Z  -"));
+  EXPECT_THAT(err.str(), HasSubstr("node c does not answer: its schedules are missing"));
+}
+
 TEST_F(Verbs, ResultSaysWhatAnInvocationWaitsForAndWhoHasTheGpu) {
   transport.answer(response(202, R"({"state":"pending","phase":"queued","waited_seconds":3.2,
       "wait_reason":"no_token","token_holders":[

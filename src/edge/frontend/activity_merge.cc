@@ -75,6 +75,30 @@ void add_status(const json& more, json& to) {
   add_counts(more, to, {"queued", "running", "completed", "sandboxes"});
 }
 
+bool begins(const json& schedule) {
+  return schedule.contains("begins") && schedule["begins"] == true;
+}
+
+void add_schedule(const json& row, const std::string& node, json& to) {
+  if (to.is_null()) {
+    to = row;
+    to["node"] = begins(row) ? json(node) : json();
+    return;
+  }
+  const bool begins_here = begins(row) && !begins(to);
+  json merged = begins_here ? row : to;
+  if (begins_here) merged["node"] = node;
+  const auto last_of = [](const json& each) {
+    return std::pair(text_in(each, "last"), text_in(each, "last_invocation"));
+  };
+  const json& newest = last_of(row) > last_of(to) ? row : to;
+  for (const char* key : {"last", "last_invocation", "last_outcome", "error"}) {
+    if (newest.contains(key)) merged[key] = newest[key];
+  }
+  for (const char* key : {"begun", "missed"}) merged[key] = count_in(row, key) + count_in(to, key);
+  to = std::move(merged);
+}
+
 }  // namespace
 
 FunctionFigures read_figures(const json& row) {
@@ -260,6 +284,19 @@ json merge_sandboxes(const std::vector<NodeAnswer>& all, size_t limit) {
     count += each.body.is_object() && each.body.contains("all") ? count_in(each.body, "all") : rows;
   }
   return {{"sandboxes", rows_of_all(all, "sandboxes", limit)}, {"all", count}};
+}
+
+json merge_schedules(const std::vector<NodeAnswer>& all) {
+  std::map<std::pair<std::string, std::string>, json> by_name;
+  for (const NodeAnswer& each : all) {
+    for (const json& row : list_under(each.body, "schedules")) {
+      if (!row.is_object()) continue;
+      add_schedule(row, each.node, by_name[{text_in(row, "function"), text_in(row, "name")}]);
+    }
+  }
+  json rows = json::array();
+  for (auto& [name, row] : by_name) rows.push_back(std::move(row));
+  return {{"schedules", std::move(rows)}};
 }
 
 json last_ended(const std::vector<NodeAnswer>& all) {

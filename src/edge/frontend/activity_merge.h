@@ -53,6 +53,9 @@ bool began_again(const nlohmann::json& body, uint64_t last);
 nlohmann::json merge_live(const std::vector<NodeAnswer>& all, size_t limit);
 // At most `limit` rows of GET /v1/sandboxes, and how many there are.
 nlohmann::json merge_sandboxes(const std::vector<NodeAnswer>& all, size_t limit);
+// Rows of GET /v1/schedules, in order of function and name: when each is due as the node has it
+// that begins it, which is its `node`, and how the last went as the node has it that began that.
+nlohmann::json merge_schedules(const std::vector<NodeAnswer>& all);
 // Of one that ended on several nodes, run by run, the last. Null: none has it.
 nlohmann::json last_ended(const std::vector<NodeAnswer>& all);
 

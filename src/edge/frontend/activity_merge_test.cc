@@ -150,5 +150,50 @@ TEST(ActivityMergeTest, ANodeThatCountsAgainIsSeen) {
   EXPECT_FALSE(began_again(json::object(), 9));
 }
 
+json schedule(const char* name, bool begins, const json& last, const json& invocation) {
+  return {{"function", "f"},
+          {"name", name},
+          {"begins", begins},
+          {"next", begins ? "2026-11-30T13:00:00Z" : "2026-11-30T12:59:00Z"},
+          {"last", last},
+          {"last_invocation", invocation},
+          {"last_outcome", nullptr},
+          {"begun", invocation.is_null() ? 0U : 2U},
+          {"missed", 1U},
+          {"error", ""}};
+}
+
+NodeAnswer with_schedules(const std::string& node, std::vector<json> list) {
+  return {node, {{"schedules", std::move(list)}}};
+}
+
+TEST(ActivityMerge, ASchedulesLastRunIsThatOfTheNodeThatBeganItAndItsNextThatOfWhoBeginsIt) {
+  const json merged =
+      merge_schedules({with_schedules("b", {schedule("x", false, nullptr, nullptr)}),
+                       with_schedules("a", {schedule("x", false, "2026-11-30T12:00:00Z", "i1")}),
+                       with_schedules("c", {schedule("w", true, nullptr, nullptr),
+                                            schedule("x", true, "2026-11-30T11:00:00Z", "i0")}),
+                       {"d", json()}});
+  ASSERT_EQ(merged["schedules"].size(), 2u);
+  const json& row = merged["schedules"][1];
+  EXPECT_EQ(merged["schedules"][0]["node"], "c");
+  EXPECT_EQ(row["name"], "x");
+  EXPECT_EQ(row["node"], "c");
+  EXPECT_EQ(row["next"], "2026-11-30T13:00:00Z");
+  EXPECT_EQ(row["last"], "2026-11-30T12:00:00Z");
+  EXPECT_EQ(row["last_invocation"], "i1");
+  EXPECT_EQ(row["begun"], 4);
+  EXPECT_EQ(row["missed"], 3);
+  EXPECT_EQ(row["begins"], true);
+}
+
+TEST(ActivityMerge, OfAScheduleThatNoNodeThatAnswersBeginsThereIsNoNode) {
+  const json merged =
+      merge_schedules({with_schedules("b", {schedule("x", false, nullptr, nullptr)}),
+                       with_schedules("c", {"no row", 7})});
+  ASSERT_EQ(merged["schedules"].size(), 1u);
+  EXPECT_TRUE(merged["schedules"][0]["node"].is_null());
+}
+
 }  // namespace
 }  // namespace lambent::frontend

@@ -121,6 +121,11 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   if (parts->size() == 4 && what == "invocations" && request.method == "POST") {
     return Forwarding{Destination::kAnyNode, function};
   }
+  // Of a pipeline, which not every node has on slices; what one node has is asked of that one.
+  const bool is_of_pipeline = what == "pipeline" || what == "profile";
+  if (parts->size() == 4 && is_of_pipeline && !asks_only_here(request)) {
+    return Forwarding{Destination::kAnyNode, function};
+  }
   const bool is_catalog = what == "versions" || what == "aliases" || what == "revisions" ||
                           what == "rollback" || what == "code";
   if (!is_catalog) return std::nullopt;

@@ -80,6 +80,12 @@ TEST(ForwardingTest, ChangesOfTheCatalogGoHomeAndReadsMayStay) {
   EXPECT_EQ(of("GET", "/2015-03-31/functions/f")->destination, Destination::kHomeOrHere);
 }
 
+TEST(ForwardingTest, PipelinesAreShownAndMeasuredWhereTheyAreUnlessOneNodeIsMeant) {
+  EXPECT_EQ(of("GET", "/v1/functions/f/pipeline"), (Forwarding{Destination::kAnyNode, "f"}));
+  EXPECT_EQ(of("POST", "/v1/functions/f/profile"), (Forwarding{Destination::kAnyNode, "f"}));
+  EXPECT_FALSE(of("GET", "/v1/functions/f/pipeline", {{"X-Lambent-Only-Here", "true"}}));
+}
+
 TEST(ForwardingTest, ResultsAreSoughtAndTheRestIsTheNodesOwn) {
   EXPECT_EQ(of("GET", "/v1/invocations/x")->destination, Destination::kWhoKnows);
   EXPECT_EQ(of("POST", "/v1/invocations/x/cancel")->destination, Destination::kWhoKnows);

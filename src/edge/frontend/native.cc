@@ -154,11 +154,16 @@ class Answering {
     if (!options_.schedules) {
       return responder_.send(json_response(200, std::string("{\"schedules\":[]}")));
     }
-    options_.schedules(
-        call.tenant,
-        [responder = std::make_shared<http::Responder>(std::move(responder_))](std::string text) {
-          responder->send(json_response(200, std::move(text)));
-        });
+    // Shared because a callback must be copyable and a responder is not.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    options_.schedules(call.tenant, [&options = options_, call, answer](std::string own) {
+      answer_for_all(
+          options, call, "/v1/schedules", std::move(own), answer,
+          [self = options.other_nodes.self()](nlohmann::json mine, std::vector<NodeAnswer> all) {
+            all.insert(all.begin(), {self, std::move(mine)});
+            return merge_schedules(all);
+          });
+    });
   }
 
   void operator()(ListDevices& call) {
@@ -287,17 +292,24 @@ class Answering {
         };
   }
 
-  // `own` where there are no other nodes, or the client asks for this one.
   template <typename Call>
   void answer_for_all(const Call& call, const std::string& target, std::string own,
                       const Merge& merge) {
-    if (call.only_here || !options_.other_nodes.are_there()) {
-      return responder_.send(json_response(200, std::move(own)));
-    }
     // Shared because a callback must be copyable.
-    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    answer_for_all(options_, call, target, std::move(own),
+                   std::make_shared<http::Responder>(std::move(responder_)), merge);
+  }
+
+  // `own` where there are no other nodes, or the client asks for this one.
+  template <typename Call>
+  static void answer_for_all(const NativeOptions& options, const Call& call,
+                             const std::string& target, std::string own,
+                             const std::shared_ptr<http::Responder>& answer, const Merge& merge) {
+    if (call.only_here || !options.other_nodes.are_there()) {
+      return answer->send(json_response(200, std::move(own)));
+    }
     ask_others(
-        options_.other_nodes, call.tenant, [&](const std::string&) { return target; },
+        options.other_nodes, call.tenant, [&](const std::string&) { return target; },
         [answer, merge, own = std::move(own)](const NodeAnswers& others) {
           nlohmann::json body = merge(nlohmann::json::parse(own), others.answers);
           body["silent_nodes"] = others.silent;

@@ -135,7 +135,9 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     if (!limit.ok()) return error_response(limit.error());
     return ListSandboxStatus{caller.tenant, asks_only_here(request), *limit};
   }
-  if (parts->size() == 2 && kind == "schedules") return ListSchedules{caller.tenant};
+  if (parts->size() == 2 && kind == "schedules") {
+    return ListSchedules{caller.tenant, asks_only_here(request)};
+  }
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
   if (parts->size() == 2 && kind == "devices") {
     return ListDevices{caller.tenant, asks_only_here(request)};

@@ -58,6 +58,7 @@ struct ListSlices {
 // When functions of the tenant are invoked by themselves.
 struct ListSchedules {
   TenantId tenant;
+  bool only_here = false;
 };
 // All devices, and how they are.
 struct ListDevices {

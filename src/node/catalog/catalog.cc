@@ -65,10 +65,6 @@ struct ExpiredResults {
   std::optional<AsyncBytes> bytes = {};  // of all tenants, if they changed
 };
 
-// A key names the tenant by its number first, which is another one on each node; so is the
-// tenant a column of its own there.
-std::string shared_key(const std::string& key) { return key.substr(key.find('/') + 1); }
-
 }  // namespace
 
 struct Catalog::State {
@@ -241,7 +237,6 @@ void Catalog::share_async(SharedCatalog& shared, std::function<std::string(Tenan
 void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
   if (state_->is_shared(invocation.request)) {
     std::string tenant = state_->tenant_name(invocation.request.function.tenant);
-    invocation.request.idempotency_key = shared_key(invocation.request.idempotency_key);
     return state_->shared->put_async(
         {.tenant = std::move(tenant),
          .request = std::move(invocation.request),
@@ -271,15 +266,19 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
 
 void Catalog::find_async(TenantId tenant, std::string idempotency_key,
                          Done<std::optional<InvocationId>> done) {
-  if (state_->shared != nullptr) {
-    return state_->shared->find_async(state_->tenant_name(tenant), shared_key(idempotency_key),
-                                      std::move(done));
-  }
-  const size_t bytes = idempotency_key.size();
-  state_->writer->ask<std::optional<InvocationId>>(
-      true, bytes, std::move(done), [tenant, key = std::move(idempotency_key)](Database& database) {
-        return catalog::find_async(database, tenant, key);
-      });
+  using Found = std::optional<InvocationId>;
+  const auto here = [state = state_.get(), tenant, key = idempotency_key](Done<Found> then) {
+    state->writer->ask<Found>(true, key.size(), std::move(then), [tenant, key](Database& database) {
+      return catalog::find_async(database, tenant, key);
+    });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  // What needs objects is kept here.
+  const auto there = [here, done = std::move(done)](Result<Found> found) {
+    if (!found.ok() || *found) return done(std::move(found));
+    here(done);
+  };
+  state_->shared->find_async(state_->tenant_name(tenant), std::move(idempotency_key), there);
 }
 
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {

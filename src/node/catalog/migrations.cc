@@ -383,6 +383,13 @@ CREATE TRIGGER async_bytes_without_result AFTER DELETE ON async_results BEGIN
 END;
 )sql";
 
+// Keys began with the number of the tenant, which has a column.
+constexpr const char* kKeysWithoutTenant = R"sql(
+UPDATE async_invocations
+  SET idempotency_key = substr(idempotency_key, length(tenant) + 2)
+  WHERE idempotency_key LIKE tenant || '/%';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -428,7 +435,8 @@ const std::vector<std::string>& migrations() {
                                                  kGpuTimes,
                                                  kSlos,
                                                  kCpuQuotas,
-                                                 kAsyncBytes};
+                                                 kAsyncBytes,
+                                                 kKeysWithoutTenant};
   return steps;
 }
 

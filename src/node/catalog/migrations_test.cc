@@ -69,6 +69,28 @@ TEST(Migrations, WhatInvocationsOfBeforeTakeIsCounted) {
             limits::kAsyncOverhead + limits::kAsyncOverhead + Bytes(123));
 }
 
+TEST(Migrations, KeysOfInvocationsOfBeforeLoseTheNumberOfTheirTenant) {
+  const TemporaryFolder folder;
+  {
+    auto older = Database::open(folder / "catalog.db");
+    ASSERT_TRUE(migrate(**older, 30).ok());
+    ASSERT_TRUE((*older)
+                    ->run("INSERT INTO async_invocations (tenant, id, function_name, payload, "
+                          "content_type, client_context, trace_id, idempotency_key, "
+                          "submitted_at_ns, attempts, state) VALUES (13, randomblob(16), 'f', '', "
+                          "'', '', '', '13/f/sdk/1/2/3', 0, 0, 'queued'), (13, randomblob(16), "
+                          "'f', '', '', '', '', '', 0, 0, 'queued')")
+                    .ok());
+  }
+  TestLoop loop;
+  auto catalog = Catalog::open(folder / "catalog.db", {}, loop.post());
+  ASSERT_TRUE(catalog.ok());
+  const auto pending = (*catalog)->pending_async(0, 10);
+  ASSERT_EQ(pending->size(), 2u);
+  EXPECT_EQ(pending->at(0).request.idempotency_key, "f/sdk/1/2/3");
+  EXPECT_EQ(pending->at(1).request.idempotency_key, "");
+}
+
 TEST(Migrations, ADatabaseOfANewerVersionIsRefused) {
   const TemporaryFolder folder;
   {

@@ -342,4 +342,15 @@ void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
       });
 }
 
+void SharedCatalog::give(std::string tenant, InvocationId id, std::string node, Done<void> done) {
+  const auto given = [held = held_, tenant, id, done = std::move(done)](Result<void> outcome) {
+    if (outcome.ok()) held->invocations.erase({tenant, id});
+    done(std::move(outcome));
+  };
+  writer_.change(sizeof(id), given,
+                 [owner = owner_, tenant, id, node = std::move(node)](Database& database) {
+                   return give_shared(database, owner, tenant, id, node);
+                 });
+}
+
 }  // namespace lambent::catalog

@@ -104,6 +104,8 @@ class SharedCatalog {
   void owners_of_pending(Done<std::vector<std::string>> done);
   // One at a time: another one meanwhile is ABORTED.
   void claim(std::vector<std::string> lost, size_t most, Done<std::vector<SharedInvocation>> done);
+  // What this process has is that node's from now on, as give_shared() has it.
+  void give(std::string tenant, InvocationId id, std::string node, Done<void> done);
 
  private:
   // What completions share with this, which may end first. Loop thread.

@@ -642,6 +642,28 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
   EXPECT_EQ(*owners_of_pending(*database_, "a"), std::vector<std::string>{"b"});
 }
 
+TEST_P(SharedTables, WhatANodeGivesToAnotherIsClaimedByThatOnly) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  const auto give = [&](const Owner& owner) {
+    return commit(
+        [&](Database& database) { return give_shared(database, owner, "default", kOne, "b"); });
+  };
+  EXPECT_EQ(give(b_).error().code, ErrorCode::kNotFound) << "it is not b's to give";
+  ASSERT_TRUE(give(a_).ok());
+  EXPECT_EQ(give(a_).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
+  const auto claim = [&](const Owner& owner) {
+    return commit([&](Database& database) { return claim_shared(database, owner, {}, 10, kNow); });
+  };
+  EXPECT_TRUE(claim(a_)->empty());
+  const auto claimed = claim(b_);
+  ASSERT_EQ(claimed->size(), 1U);
+  EXPECT_EQ(claimed->front().request.id, kOne);
+  EXPECT_TRUE(finish(b_, kOne).ok());
+  EXPECT_EQ(give(b_).error().code, ErrorCode::kNotFound) << "it has a result";
+}
+
 TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
   SKIP_WITHOUT_SERVER();
   ASSERT_TRUE(submit(a_, kOne).ok());  // it was told that this failed
@@ -715,6 +737,50 @@ TEST(SharedCatalogInPostgres, IsWithoutAServerUnavailableAndComesBack) {
   for (int tries = 0; tries < 100'000 && !put().ok(); ++tries) {
   }
   EXPECT_TRUE(put().ok());
+}
+
+// Two nodes have another number for the tenant; a request that needs objects stays with its node.
+TEST(SharedCatalogInPostgres, HasOneInvocationForOneKeyOfATenantThatNodesNumberDifferently) {
+  PostgresServer server;
+  if (!server.there()) GTEST_SKIP() << "PostgreSQL is not installed";
+  const SystemClock clock;
+  const TemporaryFolder folder;
+  TestLoop loop;
+  struct Node {
+    TenantId tenant;
+    std::unique_ptr<SharedCatalog> shared;
+    std::unique_ptr<Catalog> own;
+  };
+  const auto node = [&](const std::string& name, TenantId tenant) {
+    Node made{tenant, {}, {}};
+    made.shared = std::move(
+        *SharedCatalog::open({server.url("postgres"), {name, name + "1"}, ""}, clock, loop.post()));
+    made.own = std::move(*Catalog::open(folder / (name + ".db"), {}, loop.post()));
+    made.own->share_async(*made.shared, [tenant](TenantId which) {
+      return which == tenant ? std::string("team") : std::string("another");
+    });
+    return made;
+  };
+  const Node a = node("a", TenantId(2));
+  const Node b = node("b", TenantId(3));
+  const auto put = [&](const Node& at, uint64_t number, bool needs) {
+    AsyncInvocation invocation = sample_invocation(number, "{}", at.tenant);
+    invocation.request.idempotency_key = needs ? "f/needs" : "f/key";
+    if (needs) invocation.request.needs = {ObjectId{{1, 2}, 3}};
+    return loop.await<InvocationId>(
+        [&](auto done) { at.own->put_async(invocation, std::move(done)); });
+  };
+  const auto find = [&](const Node& at, const std::string& key) {
+    return loop.await<std::optional<InvocationId>>(
+        [&](auto done) { at.own->find_async(at.tenant, key, std::move(done)); });
+  };
+  const auto first = put(a, 1, false);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(*put(b, 2, false), *first);
+  EXPECT_EQ(*find(b, "f/key"), *first);
+  const auto kept = put(a, 3, true);
+  EXPECT_EQ(*find(a, "f/needs"), *kept);
+  EXPECT_EQ(*find(b, "f/needs"), std::nullopt);
 }
 
 // As a server does that is promoted without the last change, and then has another one.

@@ -575,6 +575,19 @@ Result<uint64_t> expire_shared_results(Database& database) {
   return static_cast<uint64_t>(database.changes());
 }
 
+Result<void> give_shared(Database& database, const Owner& owner, const std::string& tenant,
+                         InvocationId id, const std::string& node) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      database.prepare("UPDATE shared_invocations SET owner = ?5, life = '' WHERE tenant = ?1 AND "
+                       "id = ?2 AND state <> 'done' AND owner = ?3 AND life = ?4"));
+  update.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
+  update.bind_text(3, owner.node).bind_text(4, owner.life).bind_text(5, node);
+  RETURN_IF_ERROR(update.run());
+  if (database.changes() == 0) return no_shared_invocation(id);
+  return {};
+}
+
 Result<std::vector<std::string>> owners_of_pending(Database& database, const std::string& self) {
   std::vector<std::string> owners;
   ASSIGN_OR_RETURN(Statement ask,

@@ -165,6 +165,10 @@ Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldIn
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
                                                    const std::vector<std::string>& lost,
                                                    size_t most, Duration now);
+// One of `owner` is that node's from now on, which finds it as one of an earlier process of its
+// own. NOT_FOUND if it is not, or has a result.
+Result<void> give_shared(Database& database, const Owner& owner, const std::string& tenant,
+                         InvocationId id, const std::string& node);
 // The nodes, other than this one, that have invocations without a result.
 Result<std::vector<std::string>> owners_of_pending(Database& database, const std::string& self);
 

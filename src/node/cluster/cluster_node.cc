@@ -155,6 +155,45 @@ std::optional<Error> why_no_change(const MemberTable& table, const NameWatch& na
                "of its copies only; try again, or start it without --cluster-key"};
 }
 
+// Where a request goes. Nothing: no node takes work, as this one says in its own words. An error:
+// no node that takes work has what it needs.
+Result<std::optional<routing::Route>> route_of(const routing::Policy& policy,
+                                               const routing::RouteRequest& request,
+                                               const std::optional<NodeFacts::Known>& known,
+                                               const FunctionName& name, const MemberTable& table) {
+  const bool is_run = known && !known->steps.empty();
+  const auto route = is_run ? routing::place_run(policy, request, known->steps, table.ring(), table)
+                            : policy.choose(request, table.ring(), table);
+  if (route || !known || known->needs.gpus == 0) return route;
+  if (const auto refusal = refusal_of(table, name.name, known->needs)) return *refusal;
+  return route;
+}
+
+// The same of a pipeline, which only some nodes can serve. What is shown of one is this node's own,
+// if this is one of them.
+Result<std::optional<routing::Route>> route_of_pipeline(const routing::Policy& policy,
+                                                        const routing::RouteRequest& request,
+                                                        const http::ForwardCall& call,
+                                                        const MemberTable& table) {
+  const std::vector<bool> serving = table.serving(request.function);
+  const routing::Route here{table.own_index()};
+  if (serving[here.node] && call.request.method == "GET") return std::optional(here);
+  const auto route = routing::place_among(policy, request, serving, table.ring(), table);
+  if (route || serving[here.node]) return route;
+  std::string away;
+  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
+    if (serving[index]) away += (away.empty() ? "" : ", ") + table.name_of(index);
+  }
+  if (away.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "no node of the cluster has the slices that pipeline '" + call.function.name +
+                     "' takes: start one with --pipeline-slices"};
+  }
+  return Error{ErrorCode::kUnavailable, "the nodes that can serve pipeline '" + call.function.name +
+                                            "' are lost or drained (" + away +
+                                            "); try again later"};
+}
+
 }  // namespace
 
 ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
@@ -368,6 +407,8 @@ std::vector<ClusterNode::Other> ClusterNode::others() {
                                        answers ? &entry.report.tenants : nullptr);
     other.endpoint.encrypt = uses_.connector;
     other.gpus = gpus_of(entry);
+    other.slices = entry.report.slices;
+    if (entry.report.pipelines) other.pipelines = &*entry.report.pipelines;
   }
   return others;
 }
@@ -464,16 +505,15 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
       .gpus = needs.gpus,
       .entry = table_.own_index(),
       .draw = uses_.random.next()};
-  const bool is_run = known && !known->steps.empty();
-  const auto route =
-      is_run ? routing::place_run(*policy_, request, known->steps, table_.ring(), table_)
-             : policy_->choose(request, table_.ring(), table_);
-  if (!route && needs.gpus > 0) {
-    if (const auto refusal = refusal_of(table_, name.name, needs)) {
-      const auto waits_for = one_that_gives_way(table_, needs, uses_.loop.now());
-      return waits_for ? send_to(forward, *waits_for) : forward->refuse(*refusal);
-    }
+  const auto chosen = known && known->is_pipeline
+                          ? route_of_pipeline(*policy_, request, forward->call, table_)
+                          : route_of(*policy_, request, known, name, table_);
+  if (!chosen.ok()) {
+    const auto waits_for =
+        needs.gpus > 0 ? one_that_gives_way(table_, needs, uses_.loop.now()) : std::nullopt;
+    return waits_for ? send_to(forward, *waits_for) : forward->refuse(chosen.error());
   }
+  const std::optional<routing::Route>& route = *chosen;
   // This one takes no work either, and says so in its own words.
   if (!route || route->node == table_.own_index()) {
     repeats_.remember(forward->repeat_key, self());

@@ -38,6 +38,7 @@ struct NodeFacts {
     FunctionName record;                    // of an alias, its first version's
     GpuRequest needs;                       // of one invocation
     std::vector<routing::Step> steps = {};  // of a workflow's run
+    bool is_pipeline = false;               // which only some nodes can serve, as they say
   };
   std::function<std::optional<Known>(const FunctionName&)> find;
   // Told of each report of another node; may be empty.
@@ -119,6 +120,10 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     const std::vector<TenantUse>* tenants = nullptr;
     // What each of its GPUs has for a function, as it said last, or others of it; nothing: neither.
     std::optional<std::vector<Bytes>> gpus = {};
+    // For pipelines, as it said last; those that it can serve, until it says it again, null if it
+    // did not.
+    std::vector<SliceShape> slices = {};
+    const std::vector<uint64_t>* pipelines = nullptr;
   };
   std::vector<Other> others();
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.

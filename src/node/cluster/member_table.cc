@@ -211,6 +211,18 @@ std::vector<std::string> MemberTable::others() const {
   return names;
 }
 
+std::vector<bool> MemberTable::serving(uint64_t pipeline) const {
+  std::vector<bool> says;
+  std::vector<bool> may;
+  for (const Entry* entry : entry_by_index_) {
+    const NodeReport& report = entry->report;
+    says.push_back(report.pipelines && std::ranges::binary_search(*report.pipelines, pipeline));
+    may.push_back(report.pipelines ? !report.slices.empty() || !report.gpus_for_functions().empty()
+                                   : !report.version.empty());
+  }
+  return std::ranges::find(says, true) == says.end() ? may : says;
+}
+
 MemberTable::Entry* MemberTable::find(const std::string& node) {
   const auto found = entries_.find(node);
   return found == entries_.end() ? nullptr : &found->second;

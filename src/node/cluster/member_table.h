@@ -64,6 +64,10 @@ class MemberTable final : public routing::NodeView {
   std::vector<MemberStatus> members() const;
   // All but this node.
   std::vector<std::string> others() const;
+  // Of each node whether it says that it can serve this pipeline, lost or not. Where none says so,
+  // as of one that was deployed a moment ago, those that may: with slices or GPUs for functions, or
+  // of a program that does not say it.
+  std::vector<bool> serving(uint64_t pipeline) const;
   // Null: it is no member.
   Entry* find(const std::string& node);
   // Requests forwarded to others that have no answer yet.

@@ -120,6 +120,31 @@ TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
   EXPECT_FALSE(table.node(1).takes_work);
 }
 
+TEST(MemberTableTest, APipelineIsServedByThoseThatSaySoOrElseByThoseThatMay) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  NodeReport none = report("a");
+  none.version = "1";
+  none.pipelines.emplace();
+  NodeReport with_slices = report("b");
+  with_slices.version = "1";
+  with_slices.pipelines.emplace();
+  with_slices.slices = {{"1g.10gb", 14, Bytes::gib(10)}};
+  NodeReport older = report("c");
+  older.version = "0";
+  table.set_own_report(none);
+  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, false, false})) << "they said nothing yet";
+  table.reported("b", with_slices);
+  table.reported("c", older);
+  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, true}));
+  with_slices.pipelines = std::vector<uint64_t>{5, 7};
+  table.reported("b", with_slices);
+  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(table.serving(6), (std::vector<bool>{false, true, true}));
+  table.unreachable("b");
+  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, false})) << "no other can";
+}
+
 TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());

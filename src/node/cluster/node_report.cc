@@ -66,10 +66,11 @@ bool read_for_functions(const json& object, NodeReport& report) {
 }
 
 // Programs before say nothing of it.
-bool read_functions(const json& object, const char* key, std::vector<uint64_t>& functions) {
+bool read_functions(const json& object, const char* key, std::vector<uint64_t>& functions,
+                    size_t most = kMostFetched) {
   const auto found = object.find(key);
   if (found == object.end()) return true;
-  if (!found->is_array() || found->size() > kMostFetched) return false;
+  if (!found->is_array() || found->size() > most) return false;
   for (const json& each : *found) {
     if (!each.is_number_unsigned()) return false;
     functions.push_back(each.get<uint64_t>());
@@ -78,10 +79,44 @@ bool read_functions(const json& object, const char* key, std::vector<uint64_t>& 
   return true;
 }
 
-json json_of(const std::vector<uint64_t>& functions) {
+// Likewise.
+bool read_slices(const json& object, NodeReport& report) {
+  const auto found = object.find("slices");
+  if (found == object.end()) return true;
+  if (!found->is_array() || found->size() > kMostSlices) return false;
+  for (const json& each : *found) {
+    uint64_t processors = 0;
+    uint64_t memory = 0;
+    const bool is_slice = each.is_object() && each.contains("shape") && each["shape"].is_string() &&
+                          read_number(each, "multiprocessors", UINT32_MAX, processors) &&
+                          read_number(each, "memory_bytes", UINT64_MAX / 2, memory);
+    if (!is_slice) return false;
+    report.slices.push_back(
+        {each["shape"].get<std::string>(), static_cast<unsigned>(processors), Bytes(memory)});
+  }
+  return true;
+}
+
+bool read_pipelines(const json& object, NodeReport& report) {
+  if (!object.contains("pipelines")) return true;
+  return read_functions(object, "pipelines", report.pipelines.emplace(), kMostPipelines);
+}
+
+json json_of(const std::vector<SliceShape>& slices) {
+  json list = json::array();
+  for (const SliceShape& slice : slices) {
+    if (list.size() == kMostSlices) break;
+    list.push_back({{"shape", slice.name},
+                    {"multiprocessors", slice.multiprocessors},
+                    {"memory_bytes", slice.memory.count}});
+  }
+  return list;
+}
+
+json json_of(const std::vector<uint64_t>& functions, size_t most = kMostFetched) {
   json list = json::array();
   for (const uint64_t function : functions) {
-    if (list.size() == kMostFetched) break;
+    if (list.size() == most) break;
     list.push_back(function);
   }
   return list;
@@ -214,11 +249,13 @@ std::string to_json(const NodeReport& report) {
               {"load", report.load},
               {"memory_free", report.memory_free.count},
               {"gpus", std::move(gpus)},
+              {"slices", json_of(report.slices)},
               {"warm", std::move(warm)},
               {"fetched", json_of(report.fetched)},
               {"absent", json_of(report.absent)},
               {"revoked", std::move(revoked)},
               {"tenants", std::move(tenants)}};
+  if (report.pipelines) object["pipelines"] = json_of(*report.pipelines, kMostPipelines);
   if (report.for_functions) {
     json memory = json::array();
     for (const Bytes each : *report.for_functions) memory.push_back(each.count);
@@ -258,7 +295,8 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (!read_functions(object, "fetched", report.fetched)) return invalid();
   if (!read_functions(object, "absent", report.absent)) return invalid();
   if (!read_revoked(object, report) || !read_gpus(object, report)) return invalid();
-  if (!read_for_functions(object, report)) return invalid();
+  if (!read_for_functions(object, report) || !read_slices(object, report)) return invalid();
+  if (!read_pipelines(object, report)) return invalid();
   if (!read_tenants(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();

@@ -12,6 +12,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/cluster.h"
+#include "core/domain/slice.h"
 #include "decide/routing/node_view.h"
 #include "node/cluster/tenant_shares.h"
 
@@ -37,6 +38,11 @@ struct NodeReport {
   std::vector<GpuFacts> gpus;
   // What each GPU on which functions take turns has for one. Programs before say nothing of it.
   std::optional<std::vector<Bytes>> for_functions = {};
+  // Those that its pipelines have. Programs before say nothing of it.
+  std::vector<SliceShape> slices = {};
+  // Pipelines that its slices or GPUs can serve, by routing::hash_of(), sorted. Programs before say
+  // nothing of it.
+  std::optional<std::vector<uint64_t>> pipelines = {};
   // Functions with idle sandboxes, by routing::hash_of(), sorted by it.
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
   // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.
@@ -57,6 +63,8 @@ struct NodeReport {
 // The most functions that a report names; of more it leaves out some.
 constexpr size_t kMostWarm = 4096;
 constexpr size_t kMostFetched = 1024;
+constexpr size_t kMostPipelines = 16'384;
+constexpr size_t kMostSlices = 2048;
 constexpr size_t kMostRevoked = 256;
 constexpr size_t kTokenIdLength = 64;
 constexpr size_t kMostGpus = 256;

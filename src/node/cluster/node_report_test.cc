@@ -20,6 +20,8 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
                           .for_functions = std::vector{Bytes::gib(15)},
+                          .slices = {{"2g.20gb", 28, Bytes::gib(20)}},
+                          .pipelines = std::vector<uint64_t>{2, 8},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
                           .fetched = {4, 7},
                           .absent = {3, 9},
@@ -46,6 +48,8 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
   EXPECT_EQ(read->gpus, report.gpus);
   EXPECT_EQ(read->for_functions, report.for_functions);
+  EXPECT_EQ(read->slices, report.slices);
+  EXPECT_EQ(read->pipelines, report.pipelines);
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
   EXPECT_EQ(read->absent, report.absent);
@@ -64,6 +68,19 @@ TEST(NodeReportTest, FunctionsFindWhatANodeSaysOrElseItsGpus) {
     std::string changed = text;
     changed.replace(changed.find("777"), 3, wrong);
     EXPECT_FALSE(parse_report(changed).ok()) << wrong;
+  }
+}
+
+TEST(NodeReportTest, SlicesThatCanNotBeAreNoReport) {
+  const NodeReport report{
+      .node = "a", .slices = {{"1g", 777, Bytes(888)}}, .pipelines = std::vector<uint64_t>{999}};
+  const std::string text = to_json(report);
+  for (const std::string number : {"777", "888", "999"}) {
+    for (const std::string wrong : {"-777", "7.5", "\"777\"", "null"}) {
+      std::string changed = text;
+      changed.replace(changed.find(number), 3, wrong);
+      EXPECT_FALSE(parse_report(changed).ok()) << number << " as " << wrong;
+    }
   }
 }
 

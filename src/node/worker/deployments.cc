@@ -15,11 +15,11 @@ namespace lambent::worker {
 namespace {
 
 // What a deployment adds to what its tenant has; `before` is null for a new function.
-FunctionQuotas::Addition addition_of(const FunctionSpec* before, const FunctionSpec& spec) {
+FunctionQuotas::Use addition_of(const FunctionSpec* before, const FunctionSpec& spec) {
   const uint64_t functions = is_kept_graph(spec.name) ? 0 : 1;
-  if (before == nullptr) return {.functions = functions, .code = spec.code_size};
+  if (before == nullptr) return {.functions = functions, .disk = spec.code_size};
   if (spec.code_size <= before->code_size) return {};
-  return {.functions = 0, .code = spec.code_size - before->code_size};
+  return {.functions = 0, .disk = spec.code_size - before->code_size};
 }
 
 // Clients know how it begins, and send all.
@@ -135,8 +135,8 @@ void Deployments::create(FunctionChange change, Done done) {
   const TenantId tenant = change.spec.name.tenant;
   const bool is_graph = is_kept_graph(change.spec.name);
   const bool is_version = is_version_record(change.spec.name);
-  const FunctionQuotas::Addition one{.functions = is_graph || is_version ? 0U : 1U};
-  if (const auto allowed = quotas_.check(tenant, totals(tenant), one); !allowed.ok()) {
+  const FunctionQuotas::Use one{.functions = is_graph || is_version ? 0U : 1U};
+  if (const auto allowed = quotas_.check(tenant, used(tenant), one); !allowed.ok()) {
     return done(allowed.error());
   }
   if (!change.delta.empty()) return done(no_code_to_change());
@@ -335,10 +335,10 @@ void Deployments::end_pending(const FunctionName& name, const Result<FunctionSpe
       [](Result<void>) {});
 }
 
-FunctionTotals Deployments::totals(TenantId tenant) const {
-  FunctionTotals totals = uses_.functions.totals(tenant);
-  if (mounts_.used_beside) totals.code += mounts_.used_beside(tenant);
-  return totals;
+FunctionQuotas::Use Deployments::used(TenantId tenant) const {
+  const FunctionTotals totals = uses_.functions.totals(tenant);
+  const Bytes beside = mounts_.used_beside ? mounts_.used_beside(tenant) : Bytes();
+  return {.functions = totals.functions, .disk = totals.code + beside};
 }
 
 void Deployments::put_within_quota(DeploymentPackage unpacked, Done done) {
@@ -350,8 +350,8 @@ void Deployments::put_within_quota(DeploymentPackage unpacked, Done done) {
   if (is_version_record(unpacked.change.spec.name)) {
     return put(std::move(unpacked), std::move(done));
   }
-  const FunctionQuotas::Addition addition = addition_of(before, unpacked.change.spec);
-  const auto allowed = quotas_.check(tenant, totals(tenant), addition);
+  const FunctionQuotas::Use addition = addition_of(before, unpacked.change.spec);
+  const auto allowed = quotas_.check(tenant, used(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
   if (unpacked.change.dry_run) return done(std::move(unpacked.change.spec));
   quotas_.reserve(tenant, addition);
@@ -758,8 +758,8 @@ void Deployments::recover_pipeline(FunctionSpec& spec,
 Result<void> check_disk(Deployments& deployments, TenantId tenant, Bytes more) {
   const TenantQuotas* quotas = deployments.quotas().find(tenant);
   if (quotas == nullptr || !quotas->disk) return {};
-  return deployments.quotas().check(tenant, deployments.totals(tenant),
-                                    {.functions = 0, .code = more});
+  return deployments.quotas().check(tenant, deployments.used(tenant),
+                                    {.functions = 0, .disk = more});
 }
 
 }  // namespace lambent::worker

@@ -78,7 +78,7 @@ class Deployments {
       : uses_(dependencies),
         mounts_(std::move(mounts)),
         rules_(std::make_shared<const DeploymentRules>(std::move(rules))),
-        gpus_(rules_->functions),
+        gpus_(rules_->functions, rules_->pipelines.slices),
         pending_([environments = uses_.environments, images = uses_.images](const auto& awaited) {
           std::string said = images == nullptr ? "" : images->progress(awaited);
           return said.empty() && environments != nullptr ? environments->progress(awaited) : said;
@@ -120,8 +120,8 @@ class Deployments {
   // Changes that were answered before they were done.
   const PendingDeployments& pending() const { return pending_; }
 
-  // What a tenant has; of code, all that its quota of the disk counts.
-  FunctionTotals totals(TenantId tenant) const;
+  // What a tenant has of what quotas count.
+  FunctionQuotas::Use used(TenantId tenant) const;
 
   ClusterGpus& gpus() { return gpus_; }
 

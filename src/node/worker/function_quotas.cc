@@ -11,12 +11,11 @@ const TenantQuotas* FunctionQuotas::find(TenantId tenant) const {
   return found == tenants_.end() ? nullptr : &found->second.quotas;
 }
 
-Result<void> FunctionQuotas::check(TenantId tenant, const FunctionTotals& has,
-                                   const Addition& addition) const {
+Result<void> FunctionQuotas::check(TenantId tenant, const Use& has, const Use& addition) const {
   const auto found = tenants_.find(tenant);
   if (found == tenants_.end()) return {};
   const auto reserved = reserved_.find(tenant);
-  const Addition pending = reserved == reserved_.end() ? Addition{} : reserved->second;
+  const Use pending = reserved == reserved_.end() ? Use{} : reserved->second;
   const TenantQuotas& quotas = found->second.quotas;
   const uint64_t functions = has.functions + pending.functions + addition.functions;
   if (quotas.functions && addition.functions > 0 && functions > *quotas.functions) {
@@ -25,28 +24,28 @@ Result<void> FunctionQuotas::check(TenantId tenant, const FunctionTotals& has,
                                                     " functions (its quota) and has them; remove "
                                                     "one, or ask the operator for more"};
   }
-  const Bytes code = has.code + pending.code + addition.code;
-  if (quotas.disk && addition.code > Bytes() && code > *quotas.disk) {
+  const Bytes disk = has.disk + pending.disk + addition.disk;
+  if (quotas.disk && addition.disk > Bytes() && disk > *quotas.disk) {
     return Error{ErrorCode::kResourceExhausted,
                  "the packages, volumes, layers, logs and asynchronous invocations of tenant '" +
-                     found->second.name + "' would take " + to_string(code) +
+                     found->second.name + "' would take " + to_string(disk) +
                      "; its quota of disk is " + to_string(*quotas.disk)};
   }
   return {};
 }
 
-void FunctionQuotas::reserve(TenantId tenant, const Addition& addition) {
-  Addition& reserved = reserved_[tenant];
+void FunctionQuotas::reserve(TenantId tenant, const Use& addition) {
+  Use& reserved = reserved_[tenant];
   reserved.functions += addition.functions;
-  reserved.code += addition.code;
+  reserved.disk += addition.disk;
 }
 
-void FunctionQuotas::release(TenantId tenant, const Addition& addition) {
+void FunctionQuotas::release(TenantId tenant, const Use& addition) {
   const auto reserved = reserved_.find(tenant);
   if (reserved == reserved_.end()) return;
   reserved->second.functions -= addition.functions;
-  reserved->second.code -= addition.code;
-  if (reserved->second.functions == 0 && reserved->second.code == Bytes())
+  reserved->second.disk -= addition.disk;
+  if (reserved->second.functions == 0 && reserved->second.disk == Bytes())
     reserved_.erase(reserved);
 }
 

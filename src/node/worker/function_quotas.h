@@ -1,12 +1,12 @@
-// FunctionQuotas: how many functions a tenant may have, and how many bytes their packages, counting
-// those that are being deployed. Pure; owned by Deployments, on the loop thread.
+// FunctionQuotas: how many functions a tenant may have, and how much of the disk, counting what is
+// being deployed. Pure; owned by Deployments, on the loop thread.
 #pragma once
 
 #include <string>
 #include <unordered_map>
 
 #include "core/base/result.h"
-#include "core/domain/invocation_service.h"
+#include "core/base/units.h"
 #include "core/domain/tenant.h"
 
 namespace lambent::worker {
@@ -18,23 +18,23 @@ class FunctionQuotas {
   // Null: the tenant is not known.
   const TenantQuotas* find(TenantId tenant) const;
 
-  // What a deployment adds to what its tenant has.
-  struct Addition {
+  // What a tenant has, or a deployment adds to it.
+  struct Use {
     uint64_t functions = 0;
-    Bytes code;
+    Bytes disk;  // all that its quota of the disk counts (docs/decisions/0217)
   };
-  // RESOURCE_EXHAUSTED, naming the quota, if the tenant would have more than it may; of code `has`
-  // counts what else it has on the disk. A tenant that
-  // has more already, because its quota was lowered, may still deploy what adds nothing.
-  Result<void> check(TenantId tenant, const FunctionTotals& has, const Addition& addition) const;
+  // RESOURCE_EXHAUSTED, naming the quota, if the tenant would have more than it may. One that has
+  // more already, because its quota was lowered, may still deploy what adds nothing.
+  Result<void> check(TenantId tenant, const Use& has, const Use& addition) const;
 
-  // What was checked counts until it is released: then it is in the totals, or was not stored.
-  void reserve(TenantId tenant, const Addition& addition);
-  void release(TenantId tenant, const Addition& addition);
+  // What was checked counts until it is released: then it is in what the tenant has, or was not
+  // stored.
+  void reserve(TenantId tenant, const Use& addition);
+  void release(TenantId tenant, const Use& addition);
 
  private:
   std::unordered_map<TenantId, Tenant> tenants_;
-  std::unordered_map<TenantId, Addition> reserved_;
+  std::unordered_map<TenantId, Use> reserved_;
 };
 
 }  // namespace lambent::worker

@@ -19,8 +19,8 @@ class FunctionQuotasTest : public testing::Test {
   }
   std::string refusal(uint64_t functions, uint64_t code, uint64_t new_functions,
                       uint64_t new_code) {
-    const auto checked = quotas_.check(kTeam, {.functions = functions, .code = Bytes(code)},
-                                       {.functions = new_functions, .code = Bytes(new_code)});
+    const auto checked = quotas_.check(kTeam, {.functions = functions, .disk = Bytes(code)},
+                                       {.functions = new_functions, .disk = Bytes(new_code)});
     if (checked.ok()) return "";
     EXPECT_EQ(checked.error().code, ErrorCode::kResourceExhausted);
     return checked.error().message;
@@ -36,10 +36,10 @@ TEST_F(FunctionQuotasTest, ATenantMayHaveExactlyItsQuota) {
 }
 
 TEST_F(FunctionQuotasTest, WhatIsBeingDeployedCounts) {
-  quotas_.reserve(kTeam, {.functions = 1, .code = Bytes(60)});
+  quotas_.reserve(kTeam, {.functions = 1, .disk = Bytes(60)});
   EXPECT_NE(refusal(1, 0, 1, 0), "");
   EXPECT_NE(refusal(0, 0, 0, 41), "");
-  quotas_.release(kTeam, {.functions = 1, .code = Bytes(60)});
+  quotas_.release(kTeam, {.functions = 1, .disk = Bytes(60)});
   EXPECT_EQ(refusal(1, 0, 1, 41), "");
 }
 

@@ -16,6 +16,7 @@ constexpr size_t kMostCompared = 500;
 }  // namespace
 
 void FunctionRegistry::put(FunctionSpec spec, bool renews_sandboxes) {
+  ++changes_;
   const FunctionSpec* before = find(spec.id);
   if (before == nullptr || renews_sandboxes || !keeps_sandboxes(*before, spec)) {
     sandbox_revisions_[spec.id] = spec.revision;
@@ -40,6 +41,7 @@ void FunctionRegistry::put(FunctionSpec spec, bool renews_sandboxes) {
 void FunctionRegistry::remove(const FunctionName& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return;
+  ++changes_;
   const FunctionName function = function_of(name);
   leave_totals(function);
   codes_.drop(found->second.code_sha256);

@@ -54,6 +54,8 @@ class FunctionRegistry {
     return false;
   }
   size_t size() const { return by_name_.size(); }
+  // Another number after each change of any of them.
+  uint64_t changes() const { return changes_; }
   CodeCounts& codes() { return codes_; }
   const CodeCounts& codes() const { return codes_; }
 
@@ -77,6 +79,7 @@ class FunctionRegistry {
   std::unordered_map<FunctionId, const FunctionSpec*> by_id_;  // of by_name_, where they stay
   std::unordered_map<FunctionId, uint64_t> sandbox_revisions_;
   std::set<FunctionName> changing_;
+  uint64_t changes_ = 0;
 };
 
 }  // namespace lambent::worker

@@ -91,8 +91,10 @@ Result<void> check_gpus(const FunctionSpec& spec, const FunctionRules& rules,
 
 }  // namespace
 
-ClusterGpus::ClusterGpus(const FunctionRules& rules) : own_(rules.devices) {
+ClusterGpus::ClusterGpus(const FunctionRules& rules, const std::vector<Slice>& slices)
+    : own_(rules.devices) {
   for (Bytes& memory : own_) memory -= rules.context_memory;
+  for (const Slice& slice : slices) own_slices_.push_back(slice.shape);
 }
 
 bool OtherNodes::could_run(Bytes memory, unsigned count) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/domain/function.h"
+#include "core/domain/slice.h"
 #include "decide/dispatch/event.h"
 #include "node/catalog/catalog.h"
 
@@ -33,6 +34,8 @@ struct FunctionRules {
 struct OtherNodes {
   // Of each node, what each of its GPUs has for a function.
   std::vector<std::vector<Bytes>> gpus = {};
+  // Likewise its slices, which pipelines have; as many as `gpus`, or none.
+  std::vector<std::vector<SliceShape>> slices = {};
   // Not this node judges functions: it keeps copies of what another one took. Nor can it while one
   // has not said yet what it has.
   bool judged = false;
@@ -45,16 +48,19 @@ struct OtherNodes {
 // ClusterGpus: what GPUs have for functions, those of this node and of the others. Loop thread.
 class ClusterGpus {
  public:
-  explicit ClusterGpus(const FunctionRules& rules);
+  explicit ClusterGpus(const FunctionRules& rules, const std::vector<Slice>& slices = {});
 
   // Of each GPU here on which functions take turns.
   const std::vector<Bytes>& own() const { return own_; }
+  // Those that pipelines have here.
+  const std::vector<SliceShape>& own_slices() const { return own_slices_; }
   // From now on others are asked for there.
   void regard_others(std::function<OtherNodes()> others) { others_ = std::move(others); }
   OtherNodes others() const { return others_ ? others_() : OtherNodes{}; }
 
  private:
   std::vector<Bytes> own_;
+  std::vector<SliceShape> own_slices_;
   std::function<OtherNodes()> others_;  // empty: there are none
 };
 

@@ -8,17 +8,21 @@
 namespace lambent::worker {
 
 std::string idempotency_key(const InvocationRequest& request) {
+  const std::string tenant = std::to_string(request.function.tenant.value);
   if (is_connection_key(request.idempotency_key)) {
-    return request.idempotency_key + "/" + std::to_string(request.function.tenant.value) + "/" +
-           request.function.name;
+    return request.idempotency_key + "/" + tenant + "/" + request.function.name;
   }
+  return tenant + "/" + durable_key(request);
+}
+
+std::string durable_key(const InvocationRequest& request) {
   // The payload stands in by its length and two hashes of it: an accident would need both to
   // collide under one SDK id.
   const std::hash<std::string_view> hash;
   const std::string salted = request.payload + request.idempotency_key;
-  return std::to_string(request.function.tenant.value) + "/" + request.function.name + "/" +
-         request.idempotency_key + "/" + std::to_string(request.payload.size()) + "/" +
-         std::to_string(hash(request.payload)) + "/" + std::to_string(hash(salted));
+  return request.function.name + "/" + request.idempotency_key + "/" +
+         std::to_string(request.payload.size()) + "/" + std::to_string(hash(request.payload)) +
+         "/" + std::to_string(hash(salted));
 }
 
 std::optional<IdempotencyTable::Found> IdempotencyTable::find(const std::string& key, Instant now) {

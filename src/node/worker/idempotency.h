@@ -17,9 +17,13 @@
 namespace lambent::worker {
 
 // Who sent what: tenant, function, the SDK's invocation id and the payload. Two requests that
-// differ in any of them are different requests. The same in every run of one build, since the
-// catalog keeps it. Of a client that is known by its connection only, that and the function.
+// differ in any of them are different requests. Of a client that is known by its connection only,
+// that, the tenant and the function. For this worker only, which numbers its tenants itself.
 std::string idempotency_key(const InvocationRequest& request);
+// The same without the tenant, which a catalog keeps beside it: so it is the same at each node of a
+// cluster, whose workers number tenants differently, and in every run of one build. Of a request
+// whose key is no connection.
+std::string durable_key(const InvocationRequest& request);
 
 class IdempotencyTable {
  public:

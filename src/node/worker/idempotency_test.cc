@@ -39,6 +39,16 @@ TEST(IdempotencyKey, DiffersWhenTenantFunctionIdOrPayloadDiffers) {
   EXPECT_NE(idempotency_key(base), idempotency_key(request_with("sdk-1", "payloae")));
 }
 
+// Nodes of a cluster number tenants differently; a catalog has the tenant beside the key.
+TEST(IdempotencyKey, WhatACatalogKeepsIsTheSameWhateverNumberTheTenantHas) {
+  auto here = request_with("schedule:s:60", "payload");
+  auto elsewhere = here;
+  elsewhere.function.tenant = TenantId(7);
+  EXPECT_EQ(durable_key(here), durable_key(elsewhere));
+  EXPECT_NE(durable_key(here), durable_key(request_with("schedule:s:120", "payload")));
+  EXPECT_NE(durable_key(here), durable_key(request_with("schedule:s:60", "other")));
+}
+
 TEST(IdempotencyTable, ARepeatJoinsTheRunningInvocation) {
   IdempotencyTable table;
   EXPECT_FALSE(table.find("k", Instant{}).has_value());

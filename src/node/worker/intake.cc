@@ -75,7 +75,7 @@ void Intake::submit(InvocationRequest request, Done done) {
   }
   if (!synchronous && !request.acknowledged) {
     const TenantId tenant = request.function.tenant;
-    const auto room = check_disk(uses_.deployments, tenant, on_disk(request).code);
+    const auto room = check_disk(uses_.deployments, tenant, on_disk(request).disk);
     if (!room.ok()) return refuse_unless_repeated(request, room.error(), std::move(done));
   }
   if (request.id == InvocationId{}) request.id = new_invocation_id(uses_.random);
@@ -148,10 +148,10 @@ Result<void> Intake::check_objects(const InvocationRequest& request) const {
   return Error{ErrorCode::kUnimplemented, "this worker keeps no objects"};
 }
 
-FunctionQuotas::Addition Intake::on_disk(const InvocationRequest& request) const {
+FunctionQuotas::Use Intake::on_disk(const InvocationRequest& request) const {
   if (!uses_.catalog.keeps_async_here(request)) return {};
   return {.functions = 0,
-          .code = limits::kAsyncOverhead +
+          .disk = limits::kAsyncOverhead +
                   Bytes(request.payload.size() + request.client_context.size())};
 }
 
@@ -177,7 +177,7 @@ void Intake::refuse_unless_repeated(const InvocationRequest& request,
   if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
     return refuse(done);
   }
-  uses_.catalog.find_async(request.function.tenant, idempotency_key(request),
+  uses_.catalog.find_async(request.function.tenant, durable_key(request),
                            [done = std::move(done), refuse = std::move(refuse)](
                                Result<std::optional<InvocationId>> earlier) {
                              if (!earlier.ok()) return done(earlier.error());
@@ -196,9 +196,9 @@ void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   record.function = spec.id;
   record.submitted_at = uses_.loop.clock().wall_now();
   const Duration submitted_at = record.submitted_at;
-  const FunctionQuotas::Addition disk = on_disk(request);
+  const FunctionQuotas::Use disk = on_disk(request);
   uses_.deployments.quotas().reserve(request.function.tenant, disk);
-  if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
+  if (!request.idempotency_key.empty()) record.request.idempotency_key = durable_key(request);
   uses_.catalog.put_async(
       std::move(record), [this, request = std::move(request), function = spec.id, submitted_at,
                           disk, done = std::move(done)](Result<InvocationId> stored) mutable {

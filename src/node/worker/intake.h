@@ -80,7 +80,7 @@ class Intake {
   scheduling::FunctionQueue queue_of(const FunctionSpec& spec) const;
   Result<void> check_objects(const InvocationRequest& request) const;
   // What a tenant's quota of the disk counts of it, until it has run.
-  FunctionQuotas::Addition on_disk(const InvocationRequest& request) const;
+  FunctionQuotas::Use on_disk(const InvocationRequest& request) const;
   // A repeat gets what the first got, or waits with it; false if no first is known, and `done` is
   // as it was.
   bool join_earlier(const std::string& key, Done& done);

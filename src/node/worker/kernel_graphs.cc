@@ -207,8 +207,8 @@ Bytes KernelGraphs::resting(TenantId tenant) const {
 // of all go. None goes for a package that has no room without all of them.
 Result<void> KernelGraphs::make_room(TenantId tenant, Bytes package) {
   const auto check_quota = [&](Bytes used) {
-    return uses_.quotas.check(tenant, {.functions = 0, .code = used},
-                              {.functions = 0, .code = package});
+    return uses_.quotas.check(tenant, {.functions = 0, .disk = used},
+                              {.functions = 0, .disk = package});
   };
   const Bytes used = uses_.used_disk(tenant);
   RETURN_IF_ERROR(check_quota(used - std::min(used, resting(tenant))));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "decide/slice_scheduling/placer.h"
+
 namespace lambent::worker {
 
 using pipeline::PipelineFunction;
@@ -44,6 +46,22 @@ Result<PipelineFunctions::Planned> PipelineFunctions::check(const PipelineSettin
   return plan(setting, spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
 }
 
+bool PipelineFunctions::could_serve(const PipelineSetting& setting, const FunctionSpec& spec,
+                                    const PipelinePackage& package,
+                                    const PipelineFunction& planned) {
+  const pipeline::IsolationRule rule = package.definition.isolation;
+  const auto place = slice_scheduling::planner_placer(setting.planner.costs);
+  const bool may_have_slices = rule != pipeline::IsolationRule::kShared;
+  if (may_have_slices && place(planned, setting.slices)) return true;
+  return rule != pipeline::IsolationRule::kSlices && check_shared(setting.shared, spec).ok();
+}
+
+PipelineFunctions::Planned PipelineFunctions::unplanned(FunctionId id,
+                                                        const PipelinePackage& package) {
+  return std::make_shared<const PipelineFunction>(
+      PipelineFunction{.id = id, .dag = package.definition.dag});
+}
+
 void PipelineFunctions::put(const FunctionSpec& spec,
                             std::shared_ptr<const PipelinePackage> package, Planned planned,
                             const std::string& learnt) {
@@ -69,9 +87,10 @@ void PipelineFunctions::put(const FunctionSpec& spec,
     // It was deployed before the worker's slices became others: its requests are refused.
     log_.warning("pipeline_not_planned",
                  {{"function", spec.name.name}, {"error", to_string(made.error())}});
-    function.dag = package->definition.dag;
+    function = *unplanned(spec.id, *package);
   }
   function.id = spec.id;
+  const bool is_served = could_serve(setting_, spec, *package, function);
   const size_t components = package->definition.dag.components.size();
   Counts counts;
   if (const Function* old = find(spec.id)) counts = old->counts;
@@ -81,6 +100,7 @@ void PipelineFunctions::put(const FunctionSpec& spec,
                         .package = std::move(package),
                         .estimate = {std::move(measured), components},
                         .planned = std::make_shared<const PipelineFunction>(std::move(function)),
+                        .is_served = is_served,
                         .last_end = {},
                         .counts = counts});
   events_.on_planned(functions_.at(spec.id).planned, true);
@@ -157,6 +177,8 @@ void PipelineFunctions::planned_again(FunctionId id, const PipelinePackage* pack
   function->planning = false;
   if (made.ok()) {
     function->planned = std::move(made).value();
+    function->is_served =
+        could_serve(setting_, function->spec, *function->package, *function->planned);
     if (events_.on_profile) {
       events_.on_profile(
           id, pipeline::to_json(function->estimate.measured(), function->package->definition.dag));

@@ -38,9 +38,10 @@ class PipelineFunctions {
     std::shared_ptr<const PipelinePackage> package;
     pipeline::ProfileEstimate estimate;
     Planned planned;
-    bool planning = false;  // again, in the background
-    bool is_stale = false;  // and meanwhile more was learnt
-    InstanceEnd last_end;   // of an instance; its words are for clients
+    bool planning = false;   // again, in the background
+    bool is_stale = false;   // and meanwhile more was learnt
+    bool is_served = false;  // could_serve()
+    InstanceEnd last_end;    // of an instance; its words are for clients
     Counts counts;
     scheduling::RunningMean took;           // by jobs, per request
     ArrivalRate arrivals;                   // where there is a choice
@@ -56,6 +57,12 @@ class PipelineFunctions {
   // As PipelineHost::check().
   static Result<Planned> check(const PipelineSetting& setting, const FunctionSpec& spec,
                                const PipelinePackage& package);
+  // Whether it would run there, as it is planned, if all were free.
+  static bool could_serve(const PipelineSetting& setting, const FunctionSpec& spec,
+                          const PipelinePackage& package,
+                          const pipeline::PipelineFunction& planned);
+  // One that cannot run there: its requests are refused.
+  static Planned unplanned(FunctionId id, const PipelinePackage& package);
 
   // The log and the setting outlive it.
   PipelineFunctions(LogSink& log, const PipelineSetting& setting, Events events)
@@ -69,6 +76,10 @@ class PipelineFunctions {
   // Null: there is none.
   Function* find(FunctionId function);
   const Function* find(FunctionId function) const;
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [id, function] : functions_) visit(function);
+  }
   // Its name, if it is the tenant's; otherwise empty.
   std::string name_for(TenantId tenant, FunctionId function) const;
 

@@ -581,6 +581,28 @@ TEST_F(PipelineHostTest, SaysWhatWouldHaveToBeThere) {
   EXPECT_THAT(refused.error().message, HasSubstr("blur"));
 }
 
+TEST_F(PipelineHostTest, ServesAFunctionThatWouldFitIfAllSlicesWereFree) {
+  begin({slice(0, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  EXPECT_FALSE(host->status().serves(spec.id)) << "there is none for its second stage";
+  EXPECT_TRUE(host->status().served().empty());
+  EXPECT_EQ(ends.at(submit(1)).outcome, Outcome::kRejected);
+
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  submit(2);
+  EXPECT_TRUE(host->status().serves(spec.id)) << "also while its slices are in use";
+  EXPECT_EQ(host->status().served(), std::vector<FunctionName>{spec.name});
+  host->remove(spec.id);
+  EXPECT_FALSE(host->status().serves(spec.id));
+
+  // As a node of a cluster keeps it that could not plan it.
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), PipelineFunctions::unplanned(spec.id, *two_models()), "");
+  EXPECT_FALSE(host->status().serves(spec.id));
+  EXPECT_EQ(ends.at(submit(3)).outcome, Outcome::kRejected);
+}
+
 TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");

@@ -139,6 +139,19 @@ Duration PipelineStatus::turn(FunctionId function) const {
   return found->took.mean_or(Duration(0)) / static_cast<int64_t>(std::max<size_t>(instances, 1));
 }
 
+std::vector<FunctionName> PipelineStatus::served() const {
+  std::vector<FunctionName> names;
+  functions_.for_each([&](const PipelineFunctions::Function& function) {
+    if (function.is_served) names.push_back(function.spec.name);
+  });
+  return names;
+}
+
+bool PipelineStatus::serves(FunctionId id) const {
+  const PipelineFunctions::Function* function = functions_.find(id);
+  return function != nullptr && function->is_served;
+}
+
 Result<std::string> PipelineStatus::describe(FunctionId id) const {
   const PipelineFunctions::Function* found = functions_.find(id);
   if (found == nullptr) {

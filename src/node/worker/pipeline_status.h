@@ -60,6 +60,10 @@ class PipelineStatus {
   size_t queued() const { return dispatcher_.world().queued.size(); }  // of all functions
   // How often one of the queue of this function has its turn: zero if that is not known.
   Duration turn(FunctionId function) const;
+  // The functions that could run here if all were free.
+  std::vector<FunctionName> served() const;
+  // False of one that is not there.
+  bool serves(FunctionId function) const;
   // Its definition, profile and instances, as JSON. NOT_FOUND.
   Result<std::string> describe(FunctionId function) const;
 

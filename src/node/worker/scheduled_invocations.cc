@@ -300,6 +300,7 @@ void ScheduledInvocations::json(TenantId tenant, std::function<void(std::string)
          {"last_invocation",
           entry.invocation ? nlohmann::json(to_string(*entry.invocation)) : nlohmann::json()},
          {"last_outcome", nlohmann::json()},
+         {"begins", entry.schedule.enabled && (!begins_ || begins_())},
          {"begun", entry.begun},
          {"missed", entry.missed},
          {"error", entry.failure}});

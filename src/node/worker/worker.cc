@@ -358,10 +358,10 @@ void Worker::remove_tenant(TenantId tenant) {
 std::map<TenantId, TenantUsage> Worker::usages_of(const std::vector<TenantId>& tenants) const {
   std::map<TenantId, TenantUsage> usages;
   for (const TenantId tenant : tenants) {
-    const FunctionTotals totals = deployments_.totals(tenant);
+    const FunctionQuotas::Use used = deployments_.used(tenant);
     TenantUsage& usage = usages[tenant];
-    usage.functions = totals.functions;
-    usage.disk = totals.code;
+    usage.functions = used.functions;
+    usage.disk = used.disk;
     if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
   }
   for (const dispatch::TenantStatus& status :

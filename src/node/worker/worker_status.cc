@@ -219,6 +219,14 @@ std::string WorkerStatus::slices_json(TenantId tenant) const {
   return uses_.pipelines.status().slices_json(tenant);
 }
 
+std::vector<FunctionName> WorkerStatus::served_pipelines() const {
+  return uses_.pipelines.status().served();
+}
+
+bool WorkerStatus::serves_pipeline(FunctionId function) const {
+  return uses_.pipelines.status().serves(function);
+}
+
 std::vector<const FunctionSpec*> WorkerStatus::steps_of(const FunctionSpec& workflow) const {
   return worker::steps_of(
       workflow, [this](FunctionId id) { return uses_.workflows.graph(id); },

@@ -56,8 +56,13 @@ class WorkerStatus {
   std::string devices_json() const;
   // The slices of a tenant's pipelines, as JSON.
   std::string slices_json(TenantId tenant) const;
+  // Pipelines that could run here if all were free; whether one of them is.
+  std::vector<FunctionName> served_pipelines() const;
+  bool serves_pipeline(FunctionId function) const;
   // What runs of a workflow may call, as steps_of() of workflow_steps.h.
   std::vector<const FunctionSpec*> steps_of(const FunctionSpec& workflow) const;
+  // Another number after each change of any function.
+  uint64_t function_changes() const { return uses_.functions.changes(); }
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;
   InstanceReport instances(FunctionId function) const;
