@@ -383,6 +383,11 @@ CREATE TRIGGER async_bytes_without_result AFTER DELETE ON async_results BEGIN
 END;
 )sql";
 
+// The other devices of a run that had several: bit N - 1 for device N.
+constexpr const char* kResultsOfSeveralGpus = R"sql(
+ALTER TABLE async_results ADD COLUMN beside INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -428,7 +433,8 @@ const std::vector<std::string>& migrations() {
                                                  kGpuTimes,
                                                  kSlos,
                                                  kCpuQuotas,
-                                                 kAsyncBytes};
+                                                 kAsyncBytes,
+                                                 kResultsOfSeveralGpus};
   return steps;
 }
 
