@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pipelines on MIG slices through a real worker, beside the simulator: how far the simulator of bench paper-fluidfaas is off.
 
-Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--seconds N] [--policy NAME] [--torch-only] [--torch-rate N]
+Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--seconds N] [--policy NAME] [--torch-only] [--torch-rate N] [--batches]
 
 Two emulated A100s cut into 3g.40gb and two 2g.20gb each; processes, channels, hand-overs, moves of memory, the Runtime API and HTTP are real. A component
 sleeps for the time that its profile says for the slice it finds itself on, and holds a 256th of the weights that it is planned with. What starts, hand-overs,
@@ -71,6 +71,43 @@ class App(Pipeline):
     def encode(self, outputs):
         return {"bytes": len(next(iter(outputs.values())).bytes())}
 """
+
+
+# A network that reads its weights once for all rows.
+TOGETHER = """
+import array, time
+from lambent.pipeline import Component, Pipeline, device
+
+class Network(Component):
+    batches = %s
+
+    def forward(self, x):
+        time.sleep((60 + 6 * (x.shape[0] - 1)) / 1e3)
+        return x
+
+class App(Pipeline):
+    def define_dag(self, x):
+        return self.register("network", Network, x)
+
+    def decode(self, event):
+        return {"x": device().tensor("uint8", (1, %d), bytes(%d))}
+
+    def encode(self, outputs):
+        return {"bytes": len(outputs["network"].bytes())}
+"""
+TOGETHER_SLO_MS, TOGETHER_MOST = 500, 16
+
+
+class Batched:
+    """One component on one slice. `batches`: it takes several requests at once; `most`: in a job."""
+
+    def __init__(self, name, batches, most):
+        self.name, self.share, self.batches, self.most = name, 1, batches, most
+
+    def package(self, costs):
+        made = {"pipeline": 1, "handler": "app.App", "inputs": ["x"], "outputs": ["network"], "batch": self.most, "slo": {"ms": TOGETHER_SLO_MS},
+                "components": [{"name": "network", "inputs": ["$x"]}]}
+        return make_zip({"app.py": (TOGETHER % (self.batches, OUTPUT_BYTES, OUTPUT_BYTES)).encode(), "pipeline.json": json.dumps(made).encode()})
 
 
 class Function:
@@ -389,6 +426,38 @@ def publish(result, options):
         pathlib.Path(options.out).write_text(line + "\n")
 
 
+def with_and_without_batches(folder, quick, seconds, seed):
+    """One function on one 2g.20gb under `slo`: one request a job; several that run one by one; several that the component runs as one."""
+    kinds = {"single": Batched("network", False, 1), "one_by_one": Batched("network", False, TOGETHER_MOST),
+             "together": Batched("network", True, TOGETHER_MOST)}
+    rates = [10, 40] if quick else [5, 10, 20, 40, 80]
+    plan = {"ramp_s": 4, "seconds": seconds or (8 if quick else 20)}
+    rows = []
+    for rate in rates:
+        row = {"offered_per_s": rate}
+        for kind, function in kinds.items():
+            with Node(folder, "slo", slices="0:1") as node:
+                node.create(function, GUESS)
+                planned, from_s = offered([function], rate, plan, seed)
+                requests = send(node, planned)
+                told = node.ask(f"/v1/functions/{function.name}/pipeline")
+            row[kind] = {**summary(requests, from_s, {function.name: TOGETHER_SLO_MS}), "learnt": told["profile"]["components"]["network"].get("batch_ms", {})}
+        row["load_1min"] = round(os.getloadavg()[0], 2)
+        rows.append(row)
+        print(f"{rate:4d}/s  " + "  ".join(f"{kind}: {row[kind]['slo_hit_pct']:5.1f} % in time, {row[kind]['throughput_per_s']:5.1f} answers/s, "
+                                           f"p50 {row[kind]['p50_ms']:.0f} ms" for kind in kinds), flush=True)
+    return rows
+
+
+def batches_only(options):
+    around = machine()
+    with tempfile.TemporaryDirectory(prefix="lambent-fluidfaas-") as name:
+        node_file(pathlib.Path(name))
+        rows = with_and_without_batches(pathlib.Path(name), options.quick, options.seconds, options.seed)
+    return publish({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
+                    "slo_ms": TOGETHER_SLO_MS, "batches": rows}, options)
+
+
 def torch_only(options):
     around = machine()
     with tempfile.TemporaryDirectory(prefix="lambent-fluidfaas-") as name:
@@ -406,9 +475,12 @@ def main():
     parser.add_argument("--policy", choices=("slo", "fluidfaas", "esg"))
     parser.add_argument("--torch-only", action="store_true", help="only the applications with PyTorch networks")
     parser.add_argument("--torch-rate", type=float, help="requests a second to the PyTorch networks, for a machine that has other work")
+    parser.add_argument("--batches", action="store_true", help="only a function whose component takes several requests at once, with and without")
     options = parser.parse_args()
     if options.torch_only:
         return torch_only(options)
+    if options.batches:
+        return batches_only(options)
     plan = {"ramp_s": 3, "seconds": 8, "policies": ["slo"], "loads": [0.4], "repeats": 1, "runs": 1} if options.quick else {
         "ramp_s": 8, "seconds": 20, "policies": ["slo", "fluidfaas", "esg"], "loads": [0.3, 0.55, 0.75], "repeats": 4, "runs": 2}
     if options.policy:

@@ -218,6 +218,18 @@ class DeviceTest(Folder):
         self.assertTrue(3 <= twice["weights_mb"] < 8, twice)
         self.assertGreaterEqual(twice["memory_mb"], twice["weights_mb"])
 
+    def test_a_profile_says_what_batches_take_on_each_slice(self):
+        self.write(DEVICE_APP.replace("    class App(Pipeline):", "    class App(Pipeline):\n        batch = 6"))
+        for device in self.slices():
+            code, _, error = self.program("profile", "app.App", *self.events(0), "--repeat", "2",
+                                          environment=dict(self.environment, CUDA_VISIBLE_DEVICES=device))
+            self.assertEqual(code, 0, error)
+        with open(os.path.join(self.folder, "profile.json"), encoding="utf-8") as file:
+            components = json.load(file)["components"]
+        sizes = {shape: sorted(times) for shape, times in components["twice"]["batch_ms"].items()}
+        self.assertEqual(sizes, {"2g.20gb": ["2", "4", "6"], "3g.40gb": ["2", "4", "6"]})
+        self.assertTrue(all(ms > 0 for times in components["twice"]["batch_ms"].values() for ms in times.values()))
+
     def test_a_batch_that_fails_is_run_one_by_one(self):
         self.write(DEVICE_APP.replace("            result =", "            if x.shape[0] > 1:\n"
                                                               "                raise ValueError('several rows')\n"

@@ -8,6 +8,7 @@
 
 #include "bin/standard_output.h"
 #include "bin/usage.h"
+#include "core/domain/slice.h"
 #include "decide/journal/why.h"
 #include "decide/journal/words.h"
 #include "edge/cli/console.h"
@@ -78,6 +79,13 @@ nlohmann::json json_of(const journal::Why& why) {
     json["outcome"] = name_of(outcome->outcome);
     json["start"] = name_of(outcome->start);
     json["device"] = outcome->device.value;
+    json["gpus"] = nlohmann::json::array();
+    if (outcome->device != scheduling::kHostDevice) {
+      json["gpus"].push_back(place_name(outcome->device));
+    }
+    scheduling::for_each_device_in(outcome->beside, [&](uint32_t bit) {
+      json["gpus"].push_back(place_name(DeviceId{bit + 1}));
+    });
     json["phases_ms"] = {{"queue", to_milliseconds(outcome->phases.queue)},
                          {"sandbox", to_milliseconds(outcome->phases.sandbox)},
                          {"init", to_milliseconds(outcome->phases.init)},

@@ -366,6 +366,87 @@ class Sharing(Pipelines):
             self.worker.delete(name)
 
 
+# A network that takes as long for several requests as for one, and says how many it was given at once.
+TOGETHER = """
+import array, time
+from lambent.pipeline import Component, Pipeline, device
+
+class Network(Component):
+    batches = True
+
+    def forward(self, x):
+        rows = x.shape[0]
+        numbers = array.array("f", x.bytes())
+        time.sleep(0.1)
+        if any(number < 0 for number in numbers):
+            raise ValueError("no root of %g" % min(numbers))
+        answers = array.array("f", [value for number in numbers[::2] for value in (number * 2, rows)])
+        return device().tensor("float32", (rows, 2), answers)
+
+class App(Pipeline):
+    def define_dag(self, x):
+        return self.register("network", Network, x)
+
+    def decode(self, event):
+        return {"x": device().tensor("float32", (1, 2), array.array("f", [event["n"], 0]))}
+
+    def encode(self, outputs):
+        n, together = array.array("f", outputs["network"].bytes())
+        return {"n": n, "together": together}
+"""
+
+
+class Batches(Pipelines):
+    """Requests that wait run together where a component takes batches, as many as its SLO allows."""
+    flags = ("--pipeline-slices", "0:1", "--slice-policy", "slo")
+
+    def create(self, name, slo_ms, batch=8):
+        made = {"pipeline": 1, "handler": "app.App", "inputs": ["x"], "outputs": ["network"], "batch": batch, "slo": {"ms": slo_ms},
+                "components": [{"name": "network", "inputs": ["$x"]}]}
+        self.worker.create(name, make_zip({"app.py": TOGETHER, "pipeline.json": json.dumps(made)}), handler="pipeline.json", timeout=60,
+                           tags={"lambent:kind": "pipeline"})
+        self.addCleanup(self.worker.delete, name)
+        self.assertEqual(self.ask(name, {"n": 3}), {"n": 6, "together": 1})
+
+    def burst(self, name, numbers):
+        with concurrent.futures.ThreadPoolExecutor(len(numbers)) as pool:
+            return list(pool.map(lambda n: self.worker.invoke(name, {"n": n}), numbers))
+
+    def test_the_worker_learns_what_batches_take_and_uses_it_while_it_runs(self):
+        self.create("roomy", slo_ms=60000)
+        for _ in range(6):
+            answers = [reply.json for reply in self.burst("roomy", range(1, 13))]
+            self.assertEqual([each["n"] for each in answers], [2 * n for n in range(1, 13)])
+        self.assertGreater(max(each["together"] for each in answers), 1)
+        self.assertLessEqual(max(each["together"] for each in answers), 8)
+        told = self.describe("roomy")
+        [network] = told["profile"]["components"].values()
+        learnt = network["batch_ms"]["2g.20gb"]
+        self.assertTrue(learnt and set(learnt) <= {"2", "4", "8"}, told["profile"])
+        largest = max(learnt, key=int)
+        self.assertLess(learnt[largest], int(largest) * network["ms"]["2g.20gb"], network)
+        [instance] = told["instances"]
+        self.assertEqual([each["requests"] for each in instance["batches"]], [2, 4, 8])
+        self.assertLess(instance["batches"][-1]["latency_ms"], 8 * instance["latency_ms"])
+
+    def test_no_batch_is_made_where_the_slo_leaves_no_time_for_two(self):
+        self.create("tight", slo_ms=150, batch=2)
+        # What two take together is found out first.
+        self.burst("tight", range(1, 7))
+        self.worker.wait_for(lambda: self.describe("tight")["instances"][0]["batches"], what="that two were measured")
+        answers = [reply.json for reply in self.burst("tight", range(1, 7))]
+        self.assertEqual({each["together"] for each in answers}, {1})
+
+    def test_one_that_fails_in_a_batch_fails_by_itself(self):
+        self.create("mixed", slo_ms=60000)
+        for _ in range(4):
+            replies = self.burst("mixed", [1, 2, 3, -4, 5, 6, 7, 8])
+            failed = [reply.json for reply in replies if "x-amz-function-error" in reply.headers]
+            self.assertEqual([error["errorType"] for error in failed], ["ValueError"], failed)
+            self.assertEqual(sorted(reply.json["n"] for reply in replies if "x-amz-function-error" not in reply.headers),
+                             [2, 4, 6, 10, 12, 14, 16])
+
+
 class Shared(Pipelines):
     """The first slice is left to all other functions."""
     flags = ("--pipeline-slices", "0:1,0:2")

@@ -135,6 +135,38 @@ class SeveralGpusTest(WorkerTest):
         reply = self.worker.invoke("pair", {"hold": [[0, 40 * MIB], [1, 50 * MIB]]})
         self.assertEqual(int(reply.headers["x-lambent-device-memory-peak-bytes"]), 90 * MIB)
 
+    def test_every_view_of_a_call_names_all_its_gpus(self):
+        self.create("pair")
+        self.create("one", ONE, count=1)
+        reply = self.worker.invoke("pair", {})
+        [sandbox] = self.sandboxes_of("pair")
+        both = ",".join(sandbox["gpus"])
+        self.assertEqual(reply.headers["x-lambent-device"], both)
+        self.assertEqual(len(self.worker.invoke("one", {}).headers["x-lambent-device"]), 1)
+        rows = {row["function"]: row for row in self.worker.request("GET", "/v1/activity/invocations").json["invocations"]}
+        self.assertEqual((rows["pair"]["gpu"], rows["pair"]["gpus"]), (sandbox["gpu"], sandbox["gpus"]))
+        self.assertEqual(rows["one"]["gpus"], [rows["one"]["gpu"]])
+        self.assertIn(f"gpu {both} ", self.lambent("invoke", "pair").stderr)
+        listed = self.lambent("invocations", "pair")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn(f"  {both}  ", listed.stdout)
+        # The outcome of an asynchronous one is kept with them.
+        begun = self.worker.invoke("pair", {}, kind="Event").headers["x-amzn-requestid"]
+
+        def outcome():
+            answer = self.worker.request("GET", f"/v1/invocations/{begun}")
+            return answer if answer.status == 200 else None
+
+        self.assertEqual(self.worker.wait_for(outcome, what="the outcome").headers["x-lambent-device"], both)
+        # As a step of a workflow.
+        graph = {"components": [{"name": "step", "function": "pair", "input": {}}]}
+        self.worker.create("chain", make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023", handler="workflow.json",
+                           tags={"lambent:kind": "workflow"})
+        self.addCleanup(self.worker.delete, "chain")
+        run = self.worker.invoke("chain", {}).headers["x-amzn-requestid"]
+        [call] = self.worker.request("GET", f"/v1/invocations/{run}/trace").json["calls"]
+        self.assertEqual(call["gpus"], sandbox["gpus"])
+
     def test_memory_in_the_order_of_a_stream_counts_for_the_device_that_it_lies_on(self):
         self.create("streams")
         # What is left of device 1, and a device 0 that is full.

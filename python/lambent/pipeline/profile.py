@@ -16,7 +16,8 @@ _MIB = 1 << 20
 
 def measure(app: Any, events: List[Any], repeat: int, progress: Callable[[str], None] = lambda text: None) -> Dict[str, Any]:
     """A profile of only this slice, as a dict. Each event is decoded and run `repeat` times after a first time that does not count;
-    times are medians over all runs. An optional component ran with the probability with which its condition held."""
+    times are medians over all runs. An optional component ran with the probability with which its condition held. Components that take
+    batches are timed with 2, 4, 8 and so on up to `app.batch` requests as well."""
     runner = Runner(app.dag.nodes.values())
     started_ms = _age_ms()
     idle = runner.meter.used_bytes()
@@ -36,6 +37,7 @@ def measure(app: Any, events: List[Any], repeat: int, progress: Callable[[str], 
         for turn in range(repeat + 1):
             progress("event %d of %d, run %d of %d" % (position + 1, len(events), turn, repeat))
             _run_once(app, runner, event, None if turn == 0 else times, ran, asked)
+    batches = _batch_times(app, runner, events, repeat, progress)
     components = {}
     for name, node in app.dag.nodes.items():
         measured = runner.measured[name]
@@ -45,6 +47,9 @@ def measure(app: Any, events: List[Any], repeat: int, progress: Callable[[str], 
             component["probability"] = round(ran.get(name, 0) / asked[name], 4)
         if times.get(name):
             component["ms"][shape["name"]] = round(statistics.median(times[name]), 4)
+            if name in batches:
+                component["batch_ms"] = {shape["name"]: {str(size): round(statistics.median(its), 4)
+                                                         for size, its in sorted(batches[name].items())}}
         components[name] = component
     return {"profile": 1, "context_mb": round((idle or 0) / _MIB, 1), "start_ms": round(started_ms, 1),
             "shapes": {shape["name"]: {"multiprocessors": shape["multiprocessors"],
@@ -58,6 +63,27 @@ def _used_by_a_context(meter: DeviceMeter) -> Optional[int]:
     except Exception:  # there is no device, or no driver
         return None
     return meter.used_bytes()
+
+
+def _batch_times(app: Any, runner: Runner, events: List[Any], repeat: int, progress: Callable[[str], None]) -> Dict[str, Dict[
+        int, List[float]]]:
+    """By component and number of requests, where these ran as one."""
+    times: Dict[str, Dict[int, List[float]]] = {}
+    takes_batches = any(runner.takes_batches(name) for name in runner.nodes)
+    most = app.batch if takes_batches else 1
+    size = min(2, most)
+    while size > 1:
+        for turn in range(repeat + 1):
+            progress("a batch of %d, run %d of %d" % (size, turn, repeat))
+            requests = [app.decode(events[(turn + i) % len(events)]) for i in range(size)]
+            values = {"$" + name: [request[name] for request in requests] for name in requests[0]}
+            for name, node in runner.nodes.items():
+                values[name] = runner.run(name, list(zip(*[values[source] for source in node.inputs])))
+                measured = runner.measured[name]
+                if turn > 0 and measured.together and measured.ran == size:
+                    times.setdefault(name, {}).setdefault(size, []).append(measured.ms)
+        size = min(2 * size, most) if size < most else 0
+    return times
 
 
 def _run_once(app: Any, runner: Runner, event: Any, times: Optional[Dict[str, List[float]]], ran: Dict[str, int], asked: Dict[str,
@@ -86,6 +112,9 @@ def merge(old: Any, new: Dict[str, Any]) -> Dict[str, Any]:
     for name, component in new["components"].items():
         known = old.get("components", {}).get(name, {})
         both = dict(component, ms=dict(known.get("ms", {}), **component["ms"]))
+        batches = dict(known.get("batch_ms", {}), **component.get("batch_ms", {}))
+        if batches:
+            both["batch_ms"] = batches
         for key in ("weights_mb", "memory_mb", "output_bytes"):
             both[key] = max(known.get(key, 0), component[key])
         merged["components"][name] = both

@@ -35,16 +35,16 @@ def own_frames(error: BaseException) -> str:
 
 
 class Measured:
-    """Of one component: `ms` of its last job, all requests together; requests that it `ran` for in it; bytes of device memory while
-    it runs, of its weights, of its output (the largest so far, of one request)."""
+    """Of one component: `ms` of its last job, all requests together; requests that it `ran` for in it, and whether as one batch;
+    bytes of device memory while it runs, of its weights, of its output (the largest so far, of one request)."""
 
     def __init__(self) -> None:
-        self.ms, self.ran = 0.0, 0
+        self.ms, self.ran, self.together = 0.0, 0, False
         self.memory = self.weights = self.output = 0
 
     def to_json(self) -> Dict[str, Any]:
         return {"ms": round(self.ms, 3), "ran": self.ran, "memory": self.memory, "weights": self.weights,
-                "output": self.output}
+                "output": self.output, **({"together": True} if self.together else {})}
 
 
 class Runner:
@@ -85,7 +85,7 @@ class Runner:
         """The component's values for each request, from a list of its inputs' values for each. A request with an input that Failed
         fails with the same error, and one whose own code raises fails with that; the others are not touched by it."""
         node, measured = self.nodes[name], self.measured[name]
-        measured.ms, measured.ran = 0.0, 0
+        measured.ms, measured.ran, measured.together = 0.0, 0, False
         outputs = [next((value for value in values if isinstance(value, Failed)), None) for values in inputs]
         alive = []
         for request, values in enumerate(inputs):
@@ -120,14 +120,18 @@ class Runner:
                     values[name] = self._call(name, inputs)
         return app.encode_result({name: values[name] for name in app.dag.outputs}, event)
 
+    def takes_batches(self, name: str) -> bool:
+        return bool(getattr(self._modules[name], "batches", False))
+
     def _call(self, name: str, inputs: Any) -> Any:
         module = self._modules[name]
         return module.lambent_run(*inputs) if hasattr(module, "lambent_run") else module(*inputs)
 
     def _run_all(self, name: str, inputs: Any, alive: List[int], outputs: List[Any]) -> None:
         measured = self.measured[name]
-        if len(alive) > 1 and getattr(self._modules[name], "batches", False):
-            if self._run_batch(name, inputs, alive, outputs):
+        if len(alive) > 1 and self.takes_batches(name):
+            measured.together = self._run_batch(name, inputs, alive, outputs)
+            if measured.together:
                 return
         for request in alive:
             self.meter.start()

@@ -32,6 +32,7 @@ struct EndedInvocation {
   Phases phases;
   std::string wait_reason;         // in a word of docs/scheduling.md; empty: nothing held it back
   std::optional<DeviceId> device;  // none: it had no place of its own
+  std::vector<DeviceId> beside;    // its other devices, if its function takes several
   Duration ended{};                // since the Unix epoch
   std::optional<bool> in_time;     // none: its function has no SLO
   Bytes device_memory_peak;

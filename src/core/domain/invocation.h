@@ -87,7 +87,8 @@ struct InvocationResult {
   // Where its place was; none: it had none, for it was refused, or is a workflow, whose calls have
   // theirs.
   std::optional<DeviceId> device;
-  Bytes device_memory_peak;  // as the shim counted it
+  std::vector<DeviceId> beside;  // its other devices, if its function takes several
+  Bytes device_memory_peak;      // as the shim counted it
   Bytes host_memory_peak;
   std::string log_tail;  // the last limits::kLogTail bytes that it printed
   // Whether it was answered well within its function's SLO; none: that has none.

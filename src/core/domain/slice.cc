@@ -9,4 +9,10 @@ std::string place_name(DeviceId device) {
   return gpu + ":" + std::to_string((device.value - 1001) % kInstancesOfGpu);
 }
 
+std::string place_names(DeviceId device, std::span<const DeviceId> beside) {
+  std::string names = place_name(device);
+  for (const DeviceId other : beside) names += "," + place_name(other);
+  return names;
+}
+
 }  // namespace lambent

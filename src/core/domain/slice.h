@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/base/ids.h"
@@ -23,6 +24,8 @@ constexpr uint32_t gpu_of(DeviceId device) {
 }
 // As people read it: "0", or "0:2" of an instance.
 std::string place_name(DeviceId device);
+// Of what is on several: "0,1".
+std::string place_names(DeviceId device, std::span<const DeviceId> beside);
 
 // What matters of a slice to who plans: two of one shape are as good as each other.
 struct SliceShape {

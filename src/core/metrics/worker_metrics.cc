@@ -167,9 +167,9 @@ struct WorkerMetrics::State {
       "avoided (never copied), lost.");
   Family<Counter>& object_keep_bytes = registry.family<Counter>(
       "lambent_object_keep_bytes_total", "The bytes of these objects, by the same.");
-  Family<Counter>& tenant_gpu_runs =
-      registry.family<Counter>("lambent_tenant_gpu_run_seconds_total",
-                               "Run time of a tenant's invocations that had a place on a GPU.");
+  Family<Counter>& tenant_gpu_runs = registry.family<Counter>(
+      "lambent_tenant_gpu_run_seconds_total",
+      "Run time of a tenant's invocations on GPUs, for each that they had.");
   Family<Counter>& slo_requests = registry.family<Counter>(
       "lambent_slo_requests_total",
       "Requests of functions with an SLO: in time, or late (failed ones too).");
@@ -376,7 +376,8 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
       series.gpu_runs =
           &state_->tenant_gpu_runs.add({{"tenant", std::to_string(function.tenant.value)}});
     }
-    series.gpu_runs->increment(to_seconds(result.phases.run));
+    const auto gpus = static_cast<double>(1 + result.beside.size());
+    series.gpu_runs->increment(to_seconds(result.phases.run) * gpus);
   }
   if (result.start == StartClass::kGpuCold) {
     state_->memory_wait_seconds.observe(to_seconds(result.phases.memory));

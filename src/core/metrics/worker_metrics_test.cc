@@ -98,11 +98,12 @@ TEST(Metrics, RunTimeOnGpusIsCountedByTenantAndOutlivesFunctions) {
   EXPECT_FALSE(has(metrics.text(), "lambent_tenant_gpu_run_seconds_total{"));
   result.device = DeviceId(1);
   metrics.completed(kResize, result);
+  result.beside = {DeviceId(2)};  // on each of two
   metrics.completed({TenantId(7), "other"}, result);
   metrics.completed({TenantId(8), "resize"}, result);
   metrics.forget(kResize);
   const std::string text = metrics.text_of(TenantId(7));
-  EXPECT_TRUE(has(text, "lambent_tenant_gpu_run_seconds_total{tenant=\"7\"} 3\n")) << text;
+  EXPECT_TRUE(has(text, "lambent_tenant_gpu_run_seconds_total{tenant=\"7\"} 4.5\n")) << text;
   EXPECT_FALSE(has(text, "\"8\"")) << text;
 }
 

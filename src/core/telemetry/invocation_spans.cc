@@ -31,7 +31,9 @@ Span whole(const InvocationRequest& request, const InvocationResult& result, Dur
   if (result.outcome != Outcome::kRejected) {
     span.attributes.emplace_back("lambent.start", std::string(name_of(result.start)));
   }
-  if (result.device) span.attributes.emplace_back("lambent.gpu", place_name(*result.device));
+  if (result.device) {
+    span.attributes.emplace_back("lambent.gpu", place_names(*result.device, result.beside));
+  }
   if (!result.wait_reason.empty()) {
     span.attributes.emplace_back("lambent.wait_reason", result.wait_reason);
   }

@@ -46,6 +46,14 @@ TEST(InvocationSpans, EachPhaseThatTookTimeIsASpanBelowTheInvocations) {
   EXPECT_THAT(spans[0].attributes, Contains(Attribute("faas.coldstart", true)));
 }
 
+TEST(InvocationSpans, NameAllGpusOfARun) {
+  InvocationResult pair = result();
+  pair.device = DeviceId(1);
+  pair.beside = {DeviceId(2), DeviceId(4)};
+  EXPECT_THAT(spans_of(request(), pair, seconds(1))[0].attributes,
+              Contains(Attribute("lambent.gpu", std::string("0,1,3"))));
+}
+
 TEST(InvocationSpans, AFailureSaysWhatFailed) {
   InvocationResult failed = result();
   failed.outcome = Outcome::kRejected;

@@ -44,6 +44,7 @@ struct StartInvocation {
   SandboxId sandbox;
   DeviceId device;
   StartClass start = StartClass::kWarm;
+  uint64_t beside = 0;  // as in StartSandbox
 
   static constexpr std::string_view kName = "start invocation";
   template <typename Self, typename Visitor>
@@ -52,6 +53,7 @@ struct StartInvocation {
     visit("sandbox", self.sandbox);
     visit("device", self.device);
     visit("start", self.start);
+    visit.unhashed("beside", self.beside);
   }
 };
 
@@ -139,6 +141,7 @@ struct CompleteInvocation {
   // What it waited for longest in one stretch; kNone if it did not wait. In journals of before
   // state version 23: what it waited for last.
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
+  uint64_t beside = 0;  // as in StartSandbox
 
   static constexpr std::string_view kName = "complete invocation";
   template <typename Self, typename Visitor>
@@ -155,6 +158,7 @@ struct CompleteInvocation {
     visit("device", self.device);
     visit("wait_reason", self.wait_reason);
     visit.unhashed("error_type", self.error_type);
+    visit.unhashed("beside", self.beside);
     visit.only_if(self.retry_after.count() != 0,
                   [&](auto& refused) { refused("retry_after", self.retry_after); });
   }

@@ -75,7 +75,7 @@ void DevicePool::start(SandboxSlot slot) {
                         .revision = sandbox.revision,
                         .device = fleet().devices()[sandbox.device].options.id,
                         .ahead = !sandbox.has_invocation,
-                        .beside = ids_of(sandbox.beside)});
+                        .beside = beside_of(slot)});
 }
 
 SandboxSlot DevicePool::keep(SandboxId id, FunctionId function, const scheduling::Place& place,
@@ -88,10 +88,10 @@ SandboxSlot DevicePool::keep(SandboxId id, FunctionId function, const scheduling
   return slot;
 }
 
-// As the actions name devices: by their ids, which count from 1.
-uint64_t DevicePool::ids_of(uint64_t devices) const {
+// By their ids, which count from 1.
+uint64_t DevicePool::beside_of(SandboxSlot slot) const {
   uint64_t ids = 0;
-  scheduling::for_each_device_in(devices, [&](uint32_t index) {
+  scheduling::for_each_device_in(fleet().sandbox(slot).beside, [&](uint32_t index) {
     ids |= uint64_t{1} << (fleet().devices()[index].options.id.value - 1);
   });
   return ids;

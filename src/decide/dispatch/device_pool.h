@@ -57,6 +57,8 @@ class DevicePool {
                                const scheduling::MemoryPlace& memory);
   // It has asked for work, and how long that took has been learnt.
   void started(scheduling::SandboxSlot slot);
+  // Its other devices as actions name them: StartSandbox::beside.
+  uint64_t beside_of(scheduling::SandboxSlot slot) const;
   // Returns whether its memory is on the device.
   bool run(scheduling::SandboxSlot slot, InvocationSlot invocation);
   // Its run is over.
@@ -104,7 +106,6 @@ class DevicePool {
  private:
   void count(scheduling::SandboxSlot slot, SandboxAccounts::Use use);
   void note_changed(FunctionId function, bool evicted_unused = false);
-  uint64_t ids_of(uint64_t devices) const;
   Duration keep_alive_of(scheduling::SandboxSlot slot) const;
 
   const Processor processor_;

@@ -150,5 +150,29 @@ TEST(DispatcherRestore, GoesOnAfterEachEventWithFunctionsThatTakeSeveralDevices)
   EXPECT_TRUE(was_reserved);
 }
 
+TEST(Gangs, ARunAndItsOutcomeNameAllItsDevicesAndHashAsTheyDidWithOne) {
+  Dispatcher dispatcher = with_two_devices();
+  std::vector<Action> actions;
+  for (const auto& [now, event] : with_a_gang()) dispatcher.handle(event, now, actions);
+  const auto of = [&](uint64_t number, auto kind) {
+    std::vector<std::pair<DeviceId, uint64_t>> places;
+    for (const Action& action : actions) {
+      const auto* one = std::get_if<decltype(kind)>(&action);
+      if (one != nullptr && one->invocation == InvocationId{0, number}) {
+        places.emplace_back(one->device, one->beside);
+      }
+    }
+    return places;
+  };
+  using Places = std::vector<std::pair<DeviceId, uint64_t>>;
+  // Bit N - 1 is device N.
+  for (const uint64_t number : {uint64_t{1}, uint64_t{3}}) {
+    EXPECT_EQ(of(number, StartInvocation{}), (Places{{DeviceId{1}, 2}})) << number;
+    EXPECT_EQ(of(number, CompleteInvocation{}), (Places{{DeviceId{1}, 2}})) << number;
+  }
+  ASSERT_EQ(of(2, CompleteInvocation{}).size(), 1u);
+  EXPECT_EQ(of(2, CompleteInvocation{})[0].second, 0u);
+}
+
 }  // namespace
 }  // namespace lambent::dispatch

@@ -140,6 +140,13 @@ TEST(LogHash, OfActionsIsAsItAlwaysWas) {
                                      DeviceId{6},
                                      scheduling::WaitReason::kNone}),
             0xe44d612d0e6cdfcd);
+  // Journals of before name only the first device of those that have several.
+  LogHash first = hash, all = hash;
+  first.add(StartInvocation{.invocation = {1, 2}});
+  first.add(CompleteInvocation{.invocation = {1, 2}});
+  all.add(StartInvocation{.invocation = {1, 2}, .beside = 2});
+  all.add(CompleteInvocation{.invocation = {1, 2}, .beside = 2});
+  EXPECT_EQ(first.value(), all.value());
   EXPECT_EQ(added(CompleteInvocation{{1, 2}}), 0x8d3c632eef483bab);
   EXPECT_EQ(added(WakeAt{Instant{seconds(9)}}), 0x5410c42ac6606ed2);
   EXPECT_EQ(added(MoveMemoryIn{SandboxId{5}}), 0xe902ddfe41b19f3a);

@@ -126,14 +126,18 @@ void Outcomes::complete(InvocationSlot slot, Outcome outcome, std::optional<Erro
   if (outcome == Outcome::kSucceeded) ++counters.succeeded;
   if (outcome == Outcome::kFunctionError) ++counters.function_errors;
   if (outcome == Outcome::kRejected) ++counters.rejected;
-  log_.add(CompleteInvocation{.invocation = invocation.id,
-                              .outcome = outcome,
-                              .error = std::move(error),
-                              .error_type = std::move(error_type),
-                              .start = invocation.start,
-                              .phases = phases_of(invocation),
-                              .device = invocation.device,
-                              .wait_reason = invocation.wait.told(log_.now())});
+  // Whatever becomes of its sandbox, that is still there.
+  const bool has_sandbox = invocation.sandbox != scheduling::kNoSandbox;
+  log_.add(CompleteInvocation{
+      .invocation = invocation.id,
+      .outcome = outcome,
+      .error = std::move(error),
+      .error_type = std::move(error_type),
+      .start = invocation.start,
+      .phases = phases_of(invocation),
+      .device = invocation.device,
+      .wait_reason = invocation.wait.told(log_.now()),
+      .beside = has_sandbox ? pools_.of(invocation).beside_of(invocation.sandbox) : 0});
   const FunctionId function = invocation.function;
   if (placements_.leave_to_others(slot)) {
     queues_.remove(slot);

@@ -217,7 +217,8 @@ void Placements::join(DevicePool& pool, FunctionId function, SandboxSlot sandbox
   log_.add(StartInvocation{.invocation = invocation.id,
                            .sandbox = pool.fleet().sandbox(sandbox).id,
                            .device = invocation.device,
-                           .start = invocation.start});
+                           .start = invocation.start,
+                           .beside = pool.beside_of(sandbox)});
 }
 
 bool Placements::leave_to_others(InvocationSlot slot) {
@@ -374,7 +375,8 @@ void Placements::run(DevicePool& pool, SandboxSlot sandbox, InvocationSlot slot)
   log_.add(StartInvocation{.invocation = invocation.id,
                            .sandbox = pool.fleet().sandbox(sandbox).id,
                            .device = invocation.device,
-                           .start = invocation.start});
+                           .start = invocation.start,
+                           .beside = pool.beside_of(sandbox)});
   if (!memory_is_in) pool.moves().await(sandbox);
 }
 

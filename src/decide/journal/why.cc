@@ -451,18 +451,15 @@ void Why::note_actions(const ReplayStep& step) {
         start != nullptr && cold_ && !started_ && start->function == function_) {
       started_ = true;
       started_sandbox_ = start->sandbox;
-      std::string where = device_in_words(start->device);
-      scheduling::for_each_device_in(start->beside, [&](uint32_t bit) {
-        where += " and " + device_in_words(DeviceId{bit + 1});
-      });
       say(now, "cold: sandbox " + std::to_string(start->sandbox.value) + " is started for it on " +
-                   where);
+                   devices_in_words(start->device, start->beside));
     }
     if (const auto* run = std::get_if<StartInvocation>(&action);
         run != nullptr && run->invocation == invocation_) {
       sandbox_ = run->sandbox;
       say(now, "begins to run in sandbox " + std::to_string(run->sandbox.value) + " on " +
-                   device_in_words(run->device) + ", " + std::string(name_of(run->start)));
+                   devices_in_words(run->device, run->beside) + ", " +
+                   std::string(name_of(run->start)));
     }
     if (const auto* in = std::get_if<MoveMemoryIn>(&action);
         in != nullptr && in->sandbox == sandbox_) {

@@ -69,6 +69,23 @@ class Scene {
 
 constexpr InvocationId kFirst{0, 1}, kSecond{0, 2};
 
+TEST(Words, ActionsNameAllDevicesOfWhatHasSeveral) {
+  const Names names;
+  EXPECT_EQ(in_words(StartInvocation{.invocation = kFirst,
+                                     .sandbox = SandboxId{3},
+                                     .device = DeviceId{1},
+                                     .beside = 0b1010},
+                     names),
+            "run invocation 00000000-0000-0000-0000-000000000001 in sandbox 3 on GPU 0 and GPU 1 "
+            "and GPU 3, warm");
+  EXPECT_EQ(in_words(StartSandbox{.sandbox = SandboxId{3},
+                                  .function = FunctionId{2},
+                                  .device = DeviceId{1},
+                                  .beside = 2},
+                     names),
+            "start sandbox 3 of function 2 on GPU 0 and GPU 1");
+}
+
 // resnet runs from 1 s to 5 s; bert arrives at 3 s, needs its place, and runs from 9 s to 10 s.
 void one_after_the_other(Scene& scene) {
   scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});

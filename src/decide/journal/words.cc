@@ -104,15 +104,12 @@ struct ActionWords {
   const Names& names;
 
   std::string operator()(const StartSandbox& a) const {
-    std::string text = "start " + sandbox_in_words(a.sandbox) + " of " +
-                       name_in(names, a.function) + " on " + device_in_words(a.device);
-    scheduling::for_each_device_in(
-        a.beside, [&](uint32_t bit) { text += " and " + device_in_words(DeviceId{bit + 1}); });
-    return text;
+    return "start " + sandbox_in_words(a.sandbox) + " of " + name_in(names, a.function) + " on " +
+           devices_in_words(a.device, a.beside);
   }
   std::string operator()(const StartInvocation& a) const {
     return "run invocation " + to_string(a.invocation) + " in " + sandbox_in_words(a.sandbox) +
-           " on " + device_in_words(a.device) + ", " + std::string(name_of(a.start));
+           " on " + devices_in_words(a.device, a.beside) + ", " + std::string(name_of(a.start));
   }
   std::string operator()(const StopSandbox& a) const {
     return "stop " + sandbox_in_words(a.sandbox) + ", " + std::string(name_of(a.reason));
@@ -150,6 +147,13 @@ std::string name_in(const Names& names, FunctionId function) {
 // By the name that all other verbs show: "GPU 0", or "GPU 0:2" of a MIG instance.
 std::string device_in_words(DeviceId device) {
   return device == scheduling::kHostDevice ? "the host" : "GPU " + place_name(device);
+}
+
+std::string devices_in_words(DeviceId device, uint64_t beside) {
+  std::string text = device_in_words(device);
+  scheduling::for_each_device_in(
+      beside, [&](uint32_t bit) { text += " and " + device_in_words(DeviceId{bit + 1}); });
+  return text;
 }
 
 std::string duration_in_words(Duration duration) {

@@ -13,6 +13,8 @@ namespace lambent::journal {
 std::string name_in(const Names& names, FunctionId function);
 // "GPU 1", or "the host" for what uses none.
 std::string device_in_words(DeviceId device);
+// "GPU 0 and GPU 1", of an action's `beside`.
+std::string devices_in_words(DeviceId device, uint64_t beside);
 // "1.204 s", "13.1 ms", "250 us": three figures and a unit.
 std::string duration_in_words(Duration duration);
 

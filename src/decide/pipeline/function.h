@@ -20,7 +20,8 @@ struct PipelineFunction {
   std::vector<SliceShape> shapes;  // that the profile speaks of
   Bytes declared_memory;           // what its manifest asks for, for all that was not measured
   Duration slo{};                  // from submission to result; zero: none was given
-  // How many requests that wait together may run as one; their time is taken to be the sum.
+  // How many requests that wait together may run as one job. It takes as long as they do one after
+  // the other, where its components were not measured on several together.
   unsigned most_batch = 1;
   // Best first (planner.h): made once, when the function or its profile changes.
   std::vector<Partition> ranked;

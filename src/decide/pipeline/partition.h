@@ -36,6 +36,15 @@ struct Partition {
   bool operator==(const Partition&) const = default;
 };
 
+// What a job of several requests takes.
+struct BatchTiming {
+  size_t requests = 1;
+  Duration latency{};
+  Duration bottleneck{};
+
+  bool operator==(const BatchTiming&) const = default;
+};
+
 // A partition with a slice for each stage process, in the order of stages and stage processes; or,
 // for a stage process that would hold the others up, with several: its replicas take jobs in turn.
 struct Placement {
@@ -47,11 +56,36 @@ struct Placement {
   // By stage process, as many processes as have it, all on slices of one shape; empty: one each. Of
   // an instance's jobs, each stage process's replica number `job % replicas` takes a job.
   std::vector<size_t> replicas = {};
+  // Of jobs of more than one request, ascending, where some component was measured on several
+  // together. Empty: as long as its requests one after the other.
+  std::vector<BatchTiming> batches = {};
 
+  // Of a job of so many requests: between those of `batches` in proportion.
+  Duration latency_of(size_t requests) const {
+    return of_job(requests, latency, &BatchTiming::latency);
+  }
+  Duration bottleneck_of(size_t requests) const {
+    return of_job(requests, bottleneck, &BatchTiming::bottleneck);
+  }
   size_t replicas_of(size_t stage_process) const {
     return replicas.empty() ? 1 : replicas[stage_process];
   }
   bool operator==(const Placement&) const = default;
+
+ private:
+  Duration of_job(size_t requests, Duration alone, Duration BatchTiming::*time) const {
+    BatchTiming below;
+    below.*time = alone;
+    for (const BatchTiming& each : batches) {
+      if (requests <= each.requests) {
+        const auto more = static_cast<int64_t>(requests - below.requests);
+        const auto step = static_cast<int64_t>(each.requests - below.requests);
+        return below.*time + (each.*time - below.*time) * more / step;
+      }
+      below = each;
+    }
+    return below.*time * static_cast<int64_t>(requests) / static_cast<int64_t>(below.requests);
+  }
 };
 
 }  // namespace lambent::pipeline

@@ -101,9 +101,7 @@ class Assignment {
   }
 
   Timing timing(const Slices& slices) const {
-    std::vector<const SliceShape*> shapes;
-    for (const Slice* slice : slices) shapes.push_back(&slice->shape);
-    return timing_of(function_, partition_, shapes, costs_);
+    return timing_of(function_, partition_, shapes_of(slices), costs_);
   }
 
   Placement placement(const Slices& slices) const {
@@ -111,11 +109,18 @@ class Assignment {
     Placement placement{
         .partition = partition_, .latency = timing.latency, .bottleneck = timing.bottleneck};
     placement.load = load_time(function_, placement, slices, costs_);
+    placement.batches = batch_timings(function_, partition_, shapes_of(slices), {}, costs_);
     for (const Slice* slice : slices) placement.slices.push_back(slice->id);
     return placement;
   }
 
  private:
+  static std::vector<const SliceShape*> shapes_of(const Slices& slices) {
+    std::vector<const SliceShape*> shapes;
+    for (const Slice* slice : slices) shapes.push_back(&slice->shape);
+    return shapes;
+  }
+
   bool have_place(const Slices& slices, const std::vector<size_t>& stage_processes) const {
     std::vector<Bytes> memory, needs;
     for (const Slice* slice : slices) memory.push_back(slice->shape.memory);

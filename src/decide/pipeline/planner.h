@@ -38,12 +38,15 @@ struct RankedPartition {
   std::vector<Duration> stage_times;  // of the longest stage process of each
   double variation = 0;               // their standard deviation by their mean; of one stage 0
   Timing timing;                      // with hand-overs
+  // The batch size with the most results a second that keeps the SLO, and what it gives.
+  size_t requests = 1;
   double results_per_s_per_multiprocessor = 0;
 };
 
 // Best first. kBalance: least variation; the function in one piece has none and comes first. Then
 // fewer stages, fewer stage processes, shorter bottleneck. kThroughput: those that keep
-// function.slo without other load come first, then most results a second per multiprocessor. Those
+// function.slo without other load come first, then most results a second per multiprocessor, with
+// the batch size that is best for that (keeps_slo(), stage_process_cost.h). Those
 // that no shape has the memory for are left out; RESOURCE_EXHAUSTED, saying what would be needed,
 // if none is left. INVALID_ARGUMENT for a DAG beyond limits.h.
 Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& function,

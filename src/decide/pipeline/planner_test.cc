@@ -1,6 +1,7 @@
 #include "decide/pipeline/planner.h"
 
 #include "decide/pipeline/limits.h"
+#include "decide/pipeline/placing.h"
 #include "decide/pipeline/testing/testing.h"
 
 namespace lambent::pipeline {
@@ -238,6 +239,47 @@ TEST(TimeAlone, OfWhatNoSliceHoldsItIsThatOfTheQuickestPlacement) {
   auto function = function_of(chain_of(2), {20, 20}, {30, 30});
   function.profile.components[0].output = Bytes(1'000'000);
   EXPECT_EQ(time_alone(function, {.copies_gb_per_s = 1}), milliseconds(5 + 5 + 2));
+}
+
+// A network that reads its weights once for all: 20 ms on a 1g.10gb, 8 at once in 34.
+PipelineFunction batched() {
+  auto function = function_of(chain_of(2), {20, 20});
+  function.most_batch = 6;
+  for (ComponentProfile& each : function.profile.components) {
+    each.batch_times_by_shape["1g.10gb"] = {{2, milliseconds(22)}, {8, milliseconds(34)}};
+  }
+  return function;
+}
+
+TEST(Batches, AreVariantsOfAPlacementWithWhatTheyTake) {
+  const auto placement = place(batched(), chain_cut({{0}, {1}}), slices_of({k1g, k1g}), {});
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->latency, milliseconds(40));
+  EXPECT_EQ(placement->batches,
+            (std::vector<BatchTiming>{{2, milliseconds(44), milliseconds(22)},
+                                      {4, milliseconds(52), milliseconds(26)},
+                                      {6, milliseconds(60), milliseconds(30)}}));
+  EXPECT_EQ(placement->latency_of(1), milliseconds(40));
+  EXPECT_EQ(placement->latency_of(3), milliseconds(48));
+  EXPECT_EQ(placement->bottleneck_of(12), milliseconds(60)) << "twice the largest";
+  const auto one_by_one =
+      place(function_of(chain_of(2), {20, 20}), chain_cut({{0}, {1}}), slices_of({k1g, k1g}), {});
+  EXPECT_TRUE(one_by_one->batches.empty());
+  EXPECT_EQ(one_by_one->latency_of(3), milliseconds(120));
+}
+
+TEST(Batches, ThePlannerTakesTheSizeThatIsBestWhileTheSloHolds) {
+  auto function = batched();
+  const auto best = [&](Duration slo) {
+    function.slo = slo;
+    return find(*judge_partitions(function, {.rule = RankRule::kThroughput}), "0 1");
+  };
+  EXPECT_EQ(best(Duration{}).requests, 6u);
+  EXPECT_NEAR(best(Duration{}).results_per_s_per_multiprocessor, 6 / 0.060 / 14, 1e-6);
+  // One that comes during a batch waits for it and is in the next: 2 x 60 ms, 2 x 52.
+  EXPECT_EQ(best(milliseconds(120)).requests, 6u);
+  EXPECT_EQ(best(milliseconds(119)).requests, 4u);
+  EXPECT_EQ(best(milliseconds(50)).requests, 1u);
 }
 
 TEST(PlanFunction, PutsTogetherWhatSchedulersNeed) {

@@ -20,6 +20,9 @@ struct ComponentProfile {
   double probability = 1;  // that it runs (an optional one need not)
   // By itself on a slice of that shape, one request, data already there.
   std::map<std::string, Duration> time_by_shape;
+  // Of so many requests together, by their number: of a component that takes batches. Only of
+  // shapes with a time of one request.
+  std::map<std::string, std::map<unsigned, Duration>> batch_times_by_shape;
 
   bool operator==(const ComponentProfile&) const = default;
 };
@@ -40,5 +43,11 @@ struct PipelineProfile {
 // if nothing was measured or `shapes` does not know those that were.
 std::optional<Duration> time_on(const ComponentProfile& profile, const SliceShape& shape,
                                 const std::vector<SliceShape>& shapes);
+
+// How many times as long as one request so many take together: between sizes that were measured in
+// proportion, beyond the largest as that for each request. Where no batch was measured on that
+// shape, as on the nearest one on which some were; else as many times as there are requests.
+double batch_factor(const ComponentProfile& profile, const SliceShape& shape,
+                    const std::vector<SliceShape>& shapes, size_t requests);
 
 }  // namespace lambent::pipeline

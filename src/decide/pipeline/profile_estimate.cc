@@ -1,6 +1,7 @@
 #include "decide/pipeline/profile_estimate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace lambent::pipeline {
@@ -20,6 +21,20 @@ bool differ(double one, double other) {
   return std::abs(one - other) > kNews * std::max(std::abs(one), std::abs(other));
 }
 
+using BatchTimes = std::map<std::string, std::map<unsigned, Duration>>;
+
+bool differ(const BatchTimes& one, const BatchTimes& other) {
+  return !std::equal(
+      one.begin(), one.end(), other.begin(), other.end(), [](const auto& its, const auto& others) {
+        return its.first == others.first &&
+               std::equal(its.second.begin(), its.second.end(), others.second.begin(),
+                          others.second.end(), [](const auto& a, const auto& b) {
+                            return a.first == b.first &&
+                                   !differ(to_seconds(a.second), to_seconds(b.second));
+                          });
+      });
+}
+
 bool differ(const ComponentProfile& one, const ComponentProfile& other) {
   const auto bytes = [](Bytes b) { return static_cast<double>(b.count); };
   if (differ(bytes(one.memory), bytes(other.memory)) ||
@@ -34,7 +49,7 @@ bool differ(const ComponentProfile& one, const ComponentProfile& other) {
     if (found == other.time_by_shape.end()) return true;
     if (differ(to_seconds(time), to_seconds(found->second))) return true;
   }
-  return false;
+  return differ(one.batch_times_by_shape, other.batch_times_by_shape);
 }
 
 }  // namespace
@@ -44,7 +59,10 @@ ProfileEstimate::ProfileEstimate(MeasuredProfile measured, size_t components)
   measured_.profile.components.resize(components);
   for (size_t i = 0; i < components; ++i) {
     const ComponentProfile& known = measured_.profile.components[i];
-    for (const auto& [shape, time] : known.time_by_shape) times_[{i, shape}].runs = kTrusted;
+    for (const auto& [shape, time] : known.time_by_shape) times_[{i, shape, 1}].runs = kTrusted;
+    for (const auto& [shape, sizes] : known.batch_times_by_shape) {
+      for (const auto& [requests, time] : sizes) times_[{i, shape, requests}].runs = kTrusted;
+    }
     if (!(known == ComponentProfile())) chances_[i].runs = kTrusted;
   }
   if (measured_.profile.start > Duration(0)) starts_.runs = kTrusted;
@@ -66,10 +84,24 @@ void ProfileEstimate::add(const ComponentRun& run, const SliceShape& shape) {
   component.memory = std::max(component.memory, run.memory);
   if (run.ran == 0) return;
   component.output = std::max(component.output, run.output);
-  const double weight = times_[{run.component, shape.name}].next();
-  Duration& time = component.time_by_shape[shape.name];
-  time = mixed(time, run.time / run.ran, weight);
+  learn_time(run, shape);
   know(shape);
+}
+
+// What a batch takes says nothing of one request, but where nothing else does.
+void ProfileEstimate::learn_time(const ComponentRun& run, const SliceShape& shape) {
+  ComponentProfile& component = measured_.profile.components[run.component];
+  const bool is_batch = run.together && run.ran > 1;
+  if (!is_batch || !component.time_by_shape.contains(shape.name)) {
+    Duration& time = component.time_by_shape[shape.name];
+    Weight& weight = times_[{run.component, shape.name, 1}];
+    time = mixed(time, run.time / run.ran, weight.next());
+    if (is_batch) weight.runs = 0;  // the first request by itself takes its place
+    return;
+  }
+  const unsigned size = std::bit_floor(run.ran);
+  Duration& time = component.batch_times_by_shape[shape.name][size];
+  time = mixed(time, run.time, times_[{run.component, shape.name, size}].next());
 }
 
 void ProfileEstimate::replace(const ComponentRun& run, const SliceShape& shape) {
@@ -85,7 +117,7 @@ void ProfileEstimate::replace(const ComponentRun& run, const SliceShape& shape) 
   component.memory = run.memory;
   component.output = run.output;
   component.time_by_shape[shape.name] = run.time / run.ran;
-  times_[{run.component, shape.name}].runs = kTrusted;
+  times_[{run.component, shape.name, 1}].runs = kTrusted;
   know(shape);
 }
 

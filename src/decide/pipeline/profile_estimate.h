@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "decide/pipeline/profile_json.h"
@@ -17,9 +17,10 @@ struct ComponentRun {
   size_t component = 0;
   // Of the job; zero: it says nothing of how often the component runs.
   unsigned requests = 1;
-  unsigned ran = 1;  // for so many of them; the rest passed through
-  Duration time{};   // for all that ran together
-  Bytes memory;      // with nothing of other components; zero: not known
+  unsigned ran = 1;       // for so many of them; the rest passed through
+  Duration time{};        // for all that ran
+  bool together = false;  // they were one batch
+  Bytes memory;           // with nothing of other components; zero: not known
   Bytes weights;
   Bytes output;  // of one request: the largest is kept
 };
@@ -30,6 +31,9 @@ class ProfileEstimate {
   ProfileEstimate(MeasuredProfile measured, size_t components);
 
   static constexpr unsigned kTrusted = 20;
+
+  // Batches of 2, 4, 8 and so on are learnt. Another size counts for the next smaller one of these,
+  // which then seems to take somewhat longer than it does.
 
   void add(const ComponentRun& run, const SliceShape& shape);
   // What a measurement made on purpose found: it takes the place of what was known.
@@ -50,10 +54,11 @@ class ProfileEstimate {
   };
 
   void know(const SliceShape& shape);
+  void learn_time(const ComponentRun& run, const SliceShape& shape);
 
   MeasuredProfile measured_;
   MeasuredProfile told_;
-  std::map<std::pair<size_t, std::string>, Weight> times_;
+  std::map<std::tuple<size_t, std::string, unsigned>, Weight> times_;  // by number of requests
   std::vector<Weight> chances_;
   Weight starts_;
 };

@@ -42,6 +42,33 @@ TEST(ProfileEstimate, TimesAreOfOneRequest) {
       << "what did not run says nothing of its time";
 }
 
+TEST(ProfileEstimate, BatchesAreLearntByTheirSizeAndSayNothingOfOneRequest) {
+  ProfileEstimate estimate({}, 1);
+  const auto batch_of = [](unsigned requests, Duration time) {
+    ComponentRun run = run_of(time, requests, requests);
+    run.together = true;
+    return run;
+  };
+  const auto& component = estimate.measured().profile.components[0];
+  estimate.add(batch_of(4, milliseconds(40)), kSmall);
+  EXPECT_EQ(component.time_by_shape.at("1g.10gb"), milliseconds(10)) << "nothing else is known";
+  EXPECT_TRUE(component.batch_times_by_shape.empty());
+  estimate.add(run_of(milliseconds(30)), kSmall);
+  EXPECT_EQ(component.time_by_shape.at("1g.10gb"), milliseconds(30));
+  EXPECT_TRUE(estimate.is_news());
+  estimate.add(batch_of(4, milliseconds(40)), kSmall);
+  estimate.add(batch_of(3, milliseconds(90)), kSmall);
+  EXPECT_EQ(component.time_by_shape.at("1g.10gb"), milliseconds(30));
+  EXPECT_EQ(component.batch_times_by_shape.at("1g.10gb"),
+            (std::map<unsigned, Duration>{{2, milliseconds(90)}, {4, milliseconds(40)}}));
+  EXPECT_TRUE(estimate.is_news()) << "plans without it are stale";
+  estimate.add(batch_of(4, milliseconds(41)), kSmall);
+  EXPECT_FALSE(estimate.is_news());
+  for (int i = 0; i < 100; ++i) estimate.add(batch_of(4, milliseconds(80)), kSmall);
+  EXPECT_NEAR(to_milliseconds(component.batch_times_by_shape.at("1g.10gb").at(4)), 80, 1);
+  EXPECT_TRUE(estimate.is_news());
+}
+
 // A profile that lies by a factor of two is found out, but not by one slow run.
 TEST(ProfileEstimate, FollowsWhatIsMeasured) {
   MeasuredProfile lie;

@@ -1,6 +1,7 @@
 #include "decide/pipeline/profile_json.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/base/spelling.h"
 #include "decide/pipeline/document.h"
@@ -44,25 +45,48 @@ Result<std::vector<SliceShape>> read_shapes(const Json& root) {
   return shapes;
 }
 
+Result<void> check_described(const std::string& name, const std::string& place,
+                             const std::vector<SliceShape>& shapes) {
+  if (std::any_of(shapes.begin(), shapes.end(),
+                  [&](const SliceShape& shape) { return shape.name == name; })) {
+    return {};
+  }
+  return invalid_at(
+      place, "'shapes' does not describe '" + name.substr(0, limits::kShapeNameLength) + "'");
+}
+
 Result<std::map<std::string, Duration>> read_times(const Json& object, const std::string& place,
                                                    const std::vector<SliceShape>& shapes) {
   if (!object.is_object()) return invalid_at(place, "an object is expected");
   std::map<std::string, Duration> times;
   for (const auto& [name, value] : object.items()) {
-    if (std::none_of(shapes.begin(), shapes.end(),
-                     [&](const SliceShape& shape) { return shape.name == name; })) {
-      return invalid_at(
-          place, "'shapes' does not describe '" + name.substr(0, limits::kShapeNameLength) + "'");
-    }
+    RETURN_IF_ERROR(check_described(name, place, shapes));
     ASSIGN_OR_RETURN(times[name], milliseconds_value(value, place + " '" + name + "'"));
+  }
+  return times;
+}
+
+// Times by the number of requests, 2 to limits::kBatch.
+Result<std::map<unsigned, Duration>> read_batches(const Json& object, const std::string& place) {
+  if (!object.is_object()) return invalid_at(place, "an object is expected");
+  std::map<unsigned, Duration> times;
+  for (const auto& [text, value] : object.items()) {
+    unsigned requests = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), requests);
+    if (error != std::errc() || end != text.data() + text.size() || text[0] == '0' ||
+        requests < 2 || requests > limits::kBatch) {
+      return invalid_at(place, "'" + text.substr(0, 16) + "' is no number of requests from 2 to " +
+                                   std::to_string(limits::kBatch));
+    }
+    ASSIGN_OR_RETURN(times[requests], milliseconds_value(value, place + " '" + text + "'"));
   }
   return times;
 }
 
 Result<ComponentProfile> read_component(const Json& object, const std::string& place,
                                         const std::vector<SliceShape>& shapes) {
-  RETURN_IF_ERROR(
-      check_keys(object, place, {"weights_mb", "memory_mb", "output_bytes", "probability", "ms"}));
+  RETURN_IF_ERROR(check_keys(
+      object, place, {"weights_mb", "memory_mb", "output_bytes", "probability", "ms", "batch_ms"}));
   ComponentProfile profile;
   ASSIGN_OR_RETURN(const Json* weights, required_member(object, place, "weights_mb"));
   ASSIGN_OR_RETURN(profile.weights, megabytes_value(*weights, place + ".weights_mb"));
@@ -80,6 +104,20 @@ Result<ComponentProfile> read_component(const Json& object, const std::string& p
   }
   ASSIGN_OR_RETURN(const Json* times, required_member(object, place, "ms"));
   ASSIGN_OR_RETURN(profile.time_by_shape, read_times(*times, place + ".ms", shapes));
+  const auto batches = object.find("batch_ms");
+  if (batches == object.end()) return profile;
+  const std::string there = place + ".batch_ms";
+  if (!batches->is_object()) return invalid_at(there, "an object is expected");
+  for (const auto& [shape, sizes] : batches->items()) {
+    RETURN_IF_ERROR(check_described(shape, there, shapes));
+    if (!profile.time_by_shape.contains(shape)) {
+      return invalid_at(there, "there is no time of one request on '" + shape + "' in 'ms'");
+    }
+    ASSIGN_OR_RETURN(auto times_of_sizes, read_batches(sizes, there + " '" + shape + "'"));
+    if (!times_of_sizes.empty()) {
+      profile.batch_times_by_shape[shape] = std::move(times_of_sizes);
+    }
+  }
   return profile;
 }
 
@@ -141,6 +179,13 @@ std::string to_json(const MeasuredProfile& measured, const Dag& dag) {
                                           {"output_bytes", profile.output.count},
                                           {"probability", optional ? profile.probability : 1},
                                           {"ms", times}};
+    if (profile.batch_times_by_shape.empty()) continue;
+    Json& batches = components[dag.components[i].name]["batch_ms"];
+    for (const auto& [shape, sizes] : profile.batch_times_by_shape) {
+      for (const auto& [requests, time] : sizes) {
+        batches[shape][std::to_string(requests)] = milliseconds_json(time);
+      }
+    }
   }
   const Json root = {{"profile", 1},
                      {"context_mb", megabytes_json(measured.profile.context)},

@@ -4,10 +4,11 @@
 //   {"profile": 1, "context_mb": 420, "start_ms": 300,
 //    "shapes": {"1g.10gb": {"multiprocessors": 14, "memory_mb": 9728}},
 //    "components": {"deblur": {"weights_mb": 200, "memory_mb": 900, "output_bytes": 3145728,
-//                              "probability": 1.0, "ms": {"1g.10gb": 20.1}}}}
+//                              "probability": 1.0, "ms": {"1g.10gb": 20.1},
+//                              "batch_ms": {"1g.10gb": {"4": 31.5}}}}}
 //
 // A MB is 1,048,576 bytes. Components that are left out were not measured; "probability" is 1
-// unless said.
+// unless said. "batch_ms": of so many requests together; none unless said.
 #pragma once
 
 #include <string>

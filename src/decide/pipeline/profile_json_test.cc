@@ -102,6 +102,39 @@ TEST(ProfileJson, WhatIsNoProfileOfThisFunctionIsRefusedWithItsPlace) {
                       "the profile: there is no 'startms' here; did you mean 'start_ms'?");
 }
 
+std::string with_batches(const std::string& batches) {
+  return R"("ms": {"2g.20gb": 10}, "batch_ms": )" + batches;
+}
+
+TEST(ProfileJson, BatchesComeBackFromTheirText) {
+  std::string text = kMeasured;
+  text.replace(text.find("\"ms\": {}"), 8, with_batches(R"({"2g.20gb": {"2": 12.5, "16": 40}})"));
+  const auto measured = parse_profile(text, kDag);
+  ASSERT_TRUE(measured.ok()) << measured.error().message;
+  const std::map<unsigned, Duration> sizes = {{2, microseconds(12'500)}, {16, milliseconds(40)}};
+  EXPECT_EQ(measured->profile.components[1].batch_times_by_shape.at("2g.20gb"), sizes);
+  EXPECT_TRUE(measured->profile.components[0].batch_times_by_shape.empty());
+  EXPECT_EQ(*parse_profile(to_json(*measured, kDag), kDag), *measured);
+}
+
+TEST(ProfileJson, BatchesThatMakeNoSenseAreRefusedWithTheirPlace) {
+  const auto refused = [](const std::string& batches, const std::string& message) {
+    expect_refused_with("\"ms\": {}", with_batches(batches), "components 'enlarge'." + message);
+  };
+  refused("3", "batch_ms: an object is expected");
+  refused(R"({"2g.20gb": 3})", "batch_ms '2g.20gb': an object is expected");
+  refused(R"({"4g": {}})", "batch_ms: 'shapes' does not describe '4g'");
+  refused(R"({"1g.10gb": {"2": 3}})",
+          "batch_ms: there is no time of one request on '1g.10gb' in 'ms'");
+  for (const char* size : {"1", "0", "-2", "02", "2x", "", "1025", "99999999999"}) {
+    refused(
+        R"({"2g.20gb": {")" + std::string(size) + R"(": 3}})",
+        "batch_ms '2g.20gb': '" + std::string(size) + "' is no number of requests from 2 to 1024");
+  }
+  refused(R"({"2g.20gb": {"2": -1}})",
+          "batch_ms '2g.20gb' '2': a number from 0.0 to 86400000.0 is expected");
+}
+
 TEST(ProfileJson, AsManyShapesAsTheLimitAndNoMore) {
   MeasuredProfile measured{.profile = {.components = std::vector<ComponentProfile>(2)}};
   for (size_t i = 0; i < limits::kShapes; ++i) {
@@ -127,6 +160,23 @@ TEST(TimeOn, OtherShapesAreJudgedByTheNearestThatWasMeasured) {
             microseconds(5'450));  // half of the time on 28
   // As far from one as from the other: from the smaller.
   EXPECT_EQ(time_on(deblur, {"odd", 21, Bytes::gib(10)}, measured->shapes), microseconds(13'400));
+}
+
+TEST(BatchFactor, IsBetweenMeasuredSizesInProportionAndBeyondThemThatOfTheLargest) {
+  const SliceShape small{"1g.10gb", 14, Bytes::gib(10)}, large{"2g.20gb", 28, Bytes::gib(20)};
+  ComponentProfile profile;
+  EXPECT_EQ(batch_factor(profile, small, {small}, 8), 8) << "one after the other";
+  profile.time_by_shape["1g.10gb"] = milliseconds(100);
+  profile.batch_times_by_shape["1g.10gb"] = {{2, milliseconds(110)}, {4, milliseconds(150)}};
+  EXPECT_EQ(batch_factor(profile, small, {small}, 1), 1);
+  EXPECT_DOUBLE_EQ(batch_factor(profile, small, {small}, 2), 1.1);
+  EXPECT_DOUBLE_EQ(batch_factor(profile, small, {small}, 3), 1.3);
+  EXPECT_DOUBLE_EQ(batch_factor(profile, small, {small}, 12), 4.5);
+  EXPECT_DOUBLE_EQ(batch_factor(profile, large, {small, large}, 4), 1.5) << "as on the nearest";
+  EXPECT_EQ(batch_factor(profile, large, {}, 4), 4) << "none is known";
+  // A reading that cannot be.
+  profile.batch_times_by_shape["1g.10gb"][2] = milliseconds(10);
+  EXPECT_EQ(batch_factor(profile, small, {small}, 2), 1);
 }
 
 TEST(TimeOn, WithoutMeasurementsNothingIsSaid) {

@@ -149,6 +149,7 @@ class Search {
                    busy[stage_process] / static_cast<int64_t>(best_->replicas[stage_process]));
     }
     placement.load = load_time(function_, placement, slices, costs_);
+    placement.batches = batch_timings(function_, partition_, shapes, placement.replicas, costs_);
     return found;
   }
 

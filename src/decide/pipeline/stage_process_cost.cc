@@ -27,13 +27,13 @@ Duration transfer_time(Bytes bytes, double gb_per_s) {
 }
 
 std::optional<Duration> component_time(const PipelineFunction& function, size_t component,
-                                       const SliceShape& shape) {
+                                       const SliceShape& shape, size_t requests = 1) {
   const ComponentProfile& profile = profile_of(function, component);
   const double probability = function.dag.components[component].optional ? profile.probability : 1;
   if (probability == 0) return Duration{};  // it never ran, so that nothing was timed
   const auto time = time_on(profile, shape, function.shapes);
   if (!time) return std::nullopt;
-  return scaled(*time, probability);
+  return scaled(*time, probability * batch_factor(profile, shape, function.shapes, requests));
 }
 
 bool has(const StageProcess& stage_process, size_t component) {
@@ -124,13 +124,15 @@ Bytes memory_beside(const PipelineFunction& function, const StageProcess& stage_
 }
 
 StageProcessTimes times_on(const PipelineFunction& function, const Partition& partition,
-                           std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
+                           std::span<const SliceShape* const> shapes, const TransferCosts& costs,
+                           size_t requests = 1) {
   const std::vector<const StageProcess*> stage_processes = stage_processes_of(partition);
   std::vector<Duration> work(stage_processes.size());
   for (size_t i = 0; i < stage_processes.size(); ++i) {
-    work[i] = expected_time(function, *stage_processes[i], *shapes[i]);
+    work[i] = expected_time(function, *stage_processes[i], *shapes[i], requests);
   }
-  return stage_process_times(function, partition, hand_overs(function.dag, partition), work, costs);
+  return stage_process_times(function, partition, hand_overs(function.dag, partition), work, costs,
+                             requests);
 }
 
 }  // namespace
@@ -155,8 +157,15 @@ std::optional<Duration> time_of(const PipelineFunction& function, const StagePro
 }
 
 Duration expected_time(const PipelineFunction& function, const StageProcess& stage_process,
-                       const SliceShape& shape) {
-  if (const auto time = time_of(function, stage_process, shape)) return *time;
+                       const SliceShape& shape, size_t requests) {
+  Duration known{};
+  const bool all_measured = std::all_of(
+      stage_process.components.begin(), stage_process.components.end(), [&](size_t component) {
+        const auto time = component_time(function, component, shape, requests);
+        known += time.value_or(Duration{});
+        return time.has_value();
+      });
+  if (all_measured) return known;
   Duration all{};
   size_t measured = 0;
   for (size_t i = 0; i < function.dag.components.size(); ++i) {
@@ -164,20 +173,23 @@ Duration expected_time(const PipelineFunction& function, const StageProcess& sta
     all += time.value_or(Duration{});
     measured += time.has_value();
   }
-  const Duration other = measured ? all / static_cast<int64_t>(measured) : kAssumedTime;
+  const Duration other = (measured ? all / static_cast<int64_t>(measured) : kAssumedTime) *
+                         static_cast<int64_t>(requests);
   Duration sum{};
   for (const size_t component : stage_process.components) {
-    sum += component_time(function, component, shape).value_or(other);
+    sum += component_time(function, component, shape, requests).value_or(other);
   }
   return sum;
 }
 
 StageProcessTimes stage_process_times(const PipelineFunction& function, const Partition& partition,
                                       std::span<const HandOver> crossing,
-                                      std::span<const Duration> work, const TransferCosts& costs) {
+                                      std::span<const Duration> work, const TransferCosts& costs,
+                                      size_t requests) {
   const std::vector<const StageProcess*> stage_processes = stage_processes_of(partition);
   const auto copy_of = [&](const HandOver& each) {
-    return transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
+    return transfer_time(profile_of(function, each.component).output * requests,
+                         costs.copies_gb_per_s);
   };
   StageProcessTimes times;
   times.busy.assign(work.begin(), work.end());
@@ -223,6 +235,33 @@ Timing timing_of(const PipelineFunction& function, const Partition& partition,
                  std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
   const StageProcessTimes times = times_on(function, partition, shapes, costs);
   return {times.latency, *std::max_element(times.busy.begin(), times.busy.end())};
+}
+
+BatchTiming job_timing(const PipelineFunction& function, const Partition& partition,
+                       std::span<const SliceShape* const> shapes, std::span<const size_t> replicas,
+                       const TransferCosts& costs, size_t requests) {
+  const StageProcessTimes times = times_on(function, partition, shapes, costs, requests);
+  BatchTiming timing{.requests = requests, .latency = times.latency};
+  for (size_t i = 0; i < times.busy.size(); ++i) {
+    const auto taking_turns = static_cast<int64_t>(replicas.empty() ? 1 : replicas[i]);
+    timing.bottleneck = std::max(timing.bottleneck, times.busy[i] / taking_turns);
+  }
+  return timing;
+}
+
+std::vector<BatchTiming> batch_timings(const PipelineFunction& function, const Partition& partition,
+                                       std::span<const SliceShape* const> shapes,
+                                       std::span<const size_t> replicas,
+                                       const TransferCosts& costs) {
+  const auto& components = function.profile.components;
+  const bool any = std::any_of(components.begin(), components.end(),
+                               [](const auto& each) { return !each.batch_times_by_shape.empty(); });
+  std::vector<BatchTiming> timings;
+  if (!any || function.most_batch < 2) return timings;
+  for (size_t requests = 2;; requests = std::min<size_t>(2 * requests, function.most_batch)) {
+    timings.push_back(job_timing(function, partition, shapes, replicas, costs, requests));
+    if (requests == function.most_batch) return timings;
+  }
 }
 
 Duration load_time(const PipelineFunction& function, const Placement& placement,

@@ -36,8 +36,9 @@ std::optional<Duration> time_of(const PipelineFunction& function, const StagePro
 // The same, but components that were not measured are taken to be as long as the others are on
 // average, or kAssumedTime if none was: a function has to run before it can be measured.
 constexpr Duration kAssumedTime = milliseconds(100);
+// `requests`: of a job of so many.
 Duration expected_time(const PipelineFunction& function, const StageProcess& stage_process,
-                       const SliceShape& shape);
+                       const SliceShape& shape, size_t requests = 1);
 
 struct Timing {
   Duration latency{};     // of a single request, hand-overs included
@@ -50,20 +51,39 @@ struct Timing {
 Timing timing_of(const PipelineFunction& function, const Partition& partition,
                  std::span<const SliceShape* const> shapes, const TransferCosts& costs);
 
+// Of a job of so many requests; stage processes have so many replicas, as in Placement.
+BatchTiming job_timing(const PipelineFunction& function, const Partition& partition,
+                       std::span<const SliceShape* const> shapes, std::span<const size_t> replicas,
+                       const TransferCosts& costs, size_t requests);
+
+// Batch sizes as variants: what jobs of 2, 4, 8 and so on up to function.most_batch requests take.
+// Empty if no component was measured on several together.
+std::vector<BatchTiming> batch_timings(const PipelineFunction& function, const Partition& partition,
+                                       std::span<const SliceShape* const> shapes,
+                                       std::span<const size_t> replicas,
+                                       const TransferCosts& costs);
+
+// Whether a request that comes while such a job is at work, and then is in the next one, keeps the
+// SLO; zero: there is none.
+constexpr bool keeps_slo(Duration slo, Duration latency, Duration bottleneck) {
+  return slo <= Duration{} || latency + bottleneck <= slo;
+}
+
 // Of these stage processes, the time between two results of each that always has something to do.
 std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
                               std::span<const SliceShape* const> shapes,
                               const TransferCosts& costs);
 
-// Both at once, of stage processes that work so long on one request, in a partition of these
-// hand-overs: for who asks for many shapes.
+// Both at once, of stage processes that work so long on one request, or on a job of so many, in a
+// partition of these hand-overs: for who asks for many shapes.
 struct StageProcessTimes {
   Duration latency{};
   std::vector<Duration> busy;
 };
 StageProcessTimes stage_process_times(const PipelineFunction& function, const Partition& partition,
                                       std::span<const HandOver> crossing,
-                                      std::span<const Duration> work, const TransferCosts& costs);
+                                      std::span<const Duration> work, const TransferCosts& costs,
+                                      size_t requests = 1);
 
 // Until all weights are on their slices, one for each of the placement's processes. Slices of one
 // GPU share its link. Of the placement, partition and replicas count.

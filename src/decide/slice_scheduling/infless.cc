@@ -52,12 +52,11 @@ void InflessPolicy::serve(const SliceWorld& world, const FunctionState& function
     if (next == function.queue.size()) return;
     // As many together as are done within the SLO.
     size_t batch = 1;
-    while (batch < most && instance->latency() * static_cast<int64_t>(batch + 1) <= slo) ++batch;
+    while (batch < most && instance->latency_of(batch + 1) <= slo) ++batch;
     const size_t there = std::min(batch, function.queue.size() - next);
     if (there < batch && slo > Duration::zero()) {
       // Not a full batch yet: it may wait for more while there is time.
-      const double spare_s =
-          to_seconds(slo - instance->latency() * static_cast<int64_t>(batch)) * options_.batch_wait;
+      const double spare_s = to_seconds(slo - instance->latency_of(batch)) * options_.batch_wait;
       const Instant until = function.queue[next].submitted + from_seconds(std::max(0.0, spare_s));
       if (until > now) {
         decisions.push_back(AskAgain{until});

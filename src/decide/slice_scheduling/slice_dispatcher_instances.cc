@@ -103,7 +103,6 @@ void SliceDispatcher::State::apply(const Assign& decision) {
 void SliceDispatcher::State::give(Instance& instance, std::vector<QueuedRequest> requests,
                                   bool alone) {
   const JobId id{++last_job};
-  const auto count = static_cast<int64_t>(requests.size());
   std::vector<InvocationId> ids;
   for (const QueuedRequest& request : requests) {
     ids.push_back(request.id);
@@ -118,7 +117,7 @@ void SliceDispatcher::State::give(Instance& instance, std::vector<QueuedRequest>
   ++instance.jobs;
   instance.requests += ids.size();
   instance.last_used = now;
-  const Duration work = instance.bottleneck() * count;
+  const Duration work = instance.bottleneck_of(ids.size());
   instance.busy_until = std::max(now, instance.busy_until) + work;
   instance.busy += work;
   instance.given.add(to_seconds(work), now);
@@ -139,7 +138,10 @@ void SliceDispatcher::State::on(const JobFinished& event) {
   learn_pace(instance, job, event.execution);
   if (!instance.is_pipeline() || (instance.jobs == 0 && instance.busy_until > now)) {
     // What it has left, it begins with now.
-    const Instant until = now + instance.bottleneck() * static_cast<int64_t>(instance.requests);
+    Instant until = now;
+    for (const JobId left : records.at(job.instance).jobs) {
+      until += instance.bottleneck_of(jobs.at(left).requests.size());
+    }
     instance.busy += until - std::max(now, instance.busy_until);
     instance.busy_until = until;
   }

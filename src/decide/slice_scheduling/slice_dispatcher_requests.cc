@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "decide/slice_scheduling/batch_size.h"
 #include "decide/slice_scheduling/slice_dispatcher_state.h"
 
 namespace lambent::slice_scheduling {
@@ -36,6 +37,13 @@ void SliceDispatcher::State::on(const FunctionPut& event) {
     retire_all(state);
     state.failed_starts = 0;
     state.start_again_at = Instant{};
+  }
+  if (!event.replaced) {
+    for (const InstanceId id : state.instances) {
+      Instance& instance = world.instances.at(id);
+      // One that retires may be of another code.
+      if (!instance.retiring) learn_batches(instance, *event.function, world);
+    }
   }
   state.function = event.function;
   state.version = ++last_version;

@@ -2,6 +2,7 @@
 // share.
 #include <algorithm>
 
+#include "decide/slice_scheduling/batch_size.h"
 #include "decide/slice_scheduling/slo_policy.h"
 
 namespace lambent::slice_scheduling {
@@ -87,10 +88,19 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
     }
     from = 0;
   }
-  const size_t together =
-      backlogged ? std::max<size_t>(1, std::min<size_t>(function.function->most_batch,
-                                                        function.queue.size() / (2 * open)))
-                 : 1;
+  size_t together = 1;
+  if (!best->placement.batches.empty()) {
+    // Those that wait are shared among all that are open.
+    together = batch_size(*best,
+                          {.waiting = (function.queue.size() - from + open - 1) / open,
+                           .most = function.function->most_batch,
+                           .slo = function.function->slo,
+                           .due = function.queue[from].deadline},
+                          now);
+  } else if (backlogged) {
+    together = std::max<size_t>(
+        1, std::min<size_t>(function.function->most_batch, function.queue.size() / (2 * open)));
+  }
   Assign assign{.requests = {}, .instance = best->id};
   for (size_t at = from; at < function.queue.size() && assign.requests.size() < together; ++at) {
     assign.requests.push_back(function.queue[at].id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decide/slice_scheduling/batch_size.h"
 #include "decide/slice_scheduling/slo_policy.h"
 
 namespace lambent::slice_scheduling {
@@ -20,7 +21,10 @@ constexpr double kHardlyBusy = 0.3;
 // Requests a second that count as none.
 constexpr double kLeastRate = 1e-3;
 
-double per_second(Duration each) { return 1 / std::max(1e-6, to_seconds(each)); }
+// Results a second, with as many requests in a job as its SLO allows.
+double capacity_of(const FunctionState& function, const Instance& instance) {
+  return most_per_s(instance.placement, instance.pace, function.function->slo);
+}
 
 bool is_idle(const SliceWorld& world, const Instance& instance) {
   return instance.jobs == 0 && world.functions.at(instance.function).queue.empty();
@@ -82,7 +86,7 @@ SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionSt
     const Instance& instance = world.instances.at(id);
     if (instance.retiring) continue;
     ++demand.staying;
-    demand.capacity_per_s += per_second(instance.bottleneck()) * share_of(world, instance, now);
+    demand.capacity_per_s += capacity_of(function, instance) * share_of(world, instance, now);
     if (demand.latency == Duration{} || instance.latency() < demand.latency) {
       demand.latency = instance.latency();
     }
@@ -92,7 +96,7 @@ SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionSt
   for (const Claim& claim : claims_) {
     if (claim.function != function.function->id) continue;
     ++demand.staying;
-    demand.capacity_per_s += per_second(claim.placement.bottleneck);
+    demand.capacity_per_s += most_per_s(claim.placement, 1, function.function->slo);
     if (demand.latency == Duration{}) demand.latency = claim.placement.latency;
   }
   const Duration slo = function.function->slo;
@@ -313,7 +317,7 @@ void SloPolicy::add_donors(const SliceWorld& world, const Demand& demand, const 
   size_t left = demand.staying;
   for (const Instance* instance : unclaimed_instances(world, *demand.function, now)) {
     const double without_per_s =
-        left_per_s - per_second(instance->bottleneck()) * share_of(world, *instance, now);
+        left_per_s - capacity_of(*demand.function, *instance) * share_of(world, *instance, now);
     double pressure = pressure_with(demand, without_per_s, now);
     if (without_per_s > 0) {
       pressure = std::max(pressure, peak_per_s(demand.function->function->id, now) / without_per_s /

@@ -17,8 +17,18 @@ Duration Instance::scaled(Duration profiled) const {
   return Duration(static_cast<int64_t>(static_cast<double>(profiled.count()) * pace));
 }
 
+Duration Instance::latency_of(size_t job_requests) const {
+  if (placement.batches.empty()) return latency() * static_cast<int64_t>(job_requests);
+  return scaled(placement.latency_of(job_requests));
+}
+
+Duration Instance::bottleneck_of(size_t job_requests) const {
+  if (placement.batches.empty()) return bottleneck() * static_cast<int64_t>(job_requests);
+  return scaled(placement.bottleneck_of(job_requests));
+}
+
 Instant Instance::finish_of(size_t job_requests, Instant now) const {
-  return std::max(now, busy_until) + latency() * static_cast<int64_t>(job_requests);
+  return std::max(now, busy_until) + latency_of(job_requests);
 }
 
 size_t Instance::most_jobs() const {

@@ -64,6 +64,9 @@ struct Instance {
   bool is_open() const { return load_state == LoadState::kLoaded && !retiring; }
   Duration latency() const { return scaled(placement.latency); }
   Duration bottleneck() const { return scaled(placement.bottleneck); }
+  // Of a job of so many requests.
+  Duration latency_of(size_t job_requests) const;
+  Duration bottleneck_of(size_t job_requests) const;
   // When a job of so many requests would be finished if it were given now.
   Instant finish_of(size_t job_requests, Instant now) const;
   // How many jobs keep every stage of it busy: one where there is one stage, one more for each

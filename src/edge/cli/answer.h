@@ -17,7 +17,7 @@ struct Answer {
   std::optional<Phases> phases;
   std::optional<StartClass> start;
   std::optional<bool> in_time;  // kept its function's SLO; nothing if that has none
-  std::string device;           // where it ran: "0", "0:2" (a MIG instance) or "cpu"
+  std::string device;           // where it ran: "0", "0,1", "0:2" (a MIG instance) or "cpu"
   std::string wait_reason;      // what held it back in the queue, in the worker's word
   unsigned runs = 0;            // of an asynchronous one: how often it ran
   std::string destination;      // where its outcome was sent; empty: nowhere

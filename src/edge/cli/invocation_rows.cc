@@ -99,7 +99,7 @@ std::string table_of_ended(const Json& ended, Duration now) {
     table.add(
         with_node(has_nodes, cell(row, "node"),
                   {cell(row, "invocation"), cell(row, "function"), cell(row, "outcome"),
-                   human_seconds(ago), ran ? cell(row, "start") : "-", cell(row, "gpu"),
+                   human_seconds(ago), ran ? cell(row, "start") : "-", gpus_cell(row),
                    milliseconds_cell(phases, "queue"), milliseconds_cell(phases, "run"),
                    milliseconds_cell(row, "took_ms"), one_line(with_run(row, reason_of(row)))}));
   }

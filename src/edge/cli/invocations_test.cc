@@ -25,7 +25,8 @@ constexpr const char* kLive = R"({"invocations":[
                 {"gpu":"1","function":null,"held_seconds":0.5}]})";
 constexpr const char* kEnded = R"({"invocations":[
     {"invocation":"1e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","outcome":"succeeded",
-     "error_type":"","error":"","start":"cold","gpu":"0","wait_reason":"no_memory","ended":1.0,
+     "error_type":"","error":"","start":"cold","gpu":"0","gpus":["0","1"],
+     "wait_reason":"no_memory","ended":1.0,
      "took_ms":312.0,"phases_ms":{"queue":12.0,"sandbox":2,"init":80,"memory":0,"run":218.0}},
     {"invocation":"2e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello",
      "outcome":"function_error","error_type":"KeyError","error":"'a'\n  in line 2","start":"warm",
@@ -47,6 +48,7 @@ TEST_F(Verbs, InvocationsShowsThoseThatWaitAndThoseThatEnded) {
   EXPECT_EQ(transport.requests[0].target, "/v1/activity/live?limit=500&function=he%20llo");
   EXPECT_EQ(transport.requests[1].target, "/v1/activity/invocations?limit=7&function=he%20llo");
   EXPECT_THAT(out.str(), HasSubstr("queued  1.50 s  every GPU ran as many as it may at once\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  cold   0,1 "));
   EXPECT_THAT(out.str(), HasSubstr("  0.22 s  0.31 s  no GPU had the memory free"));
   // What a function says stays in its line.
   EXPECT_THAT(out.str(), HasSubstr("KeyError: 'a'   in line 2\n"));

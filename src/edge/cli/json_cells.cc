@@ -49,6 +49,14 @@ std::string silent_nodes_text(const Json& answer, const std::string& what) {
   return text;
 }
 
+std::string gpus_cell(const Json& row) {
+  std::string text;
+  for (const Json& gpu : list_in(row, "gpus")) {
+    if (gpu.is_string()) text += (text.empty() ? "" : ",") + gpu.get<std::string>();
+  }
+  return text.empty() ? cell(row, "gpu") : text;
+}
+
 std::string bytes_cell(const Json& row, const char* key) {
   const double bytes = number(row, key);
   return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";

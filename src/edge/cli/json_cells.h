@@ -20,6 +20,8 @@ bool names_nodes(const nlohmann::ordered_json& rows);
 // A line for each node of a cluster that did not answer: "node c does not answer: its calls are
 // missing". Empty where all did.
 std::string silent_nodes_text(const nlohmann::ordered_json& answer, const std::string& what);
+// "0,1" of a row with `gpus`: a sandbox, or a call, may have several. Else its `gpu`.
+std::string gpus_cell(const nlohmann::ordered_json& row);
 // "512 MiB", and "-" for none.
 std::string bytes_cell(const nlohmann::ordered_json& row, const char* key);
 // Of a number of milliseconds: "0.4 ms", "3.20 s"; "-" for what is not there.

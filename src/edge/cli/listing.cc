@@ -85,15 +85,6 @@ std::string gpu_memory_cell(const Json& row) {
   return count > 1 ? cell(row, "gpu_count") + " x " + memory : memory;
 }
 
-// "0,1": a sandbox may have several.
-std::string gpus_of(const Json& row) {
-  std::string text;
-  for (const Json& gpu : list_in(row, "gpus")) {
-    if (gpu.is_string()) text += (text.empty() ? "" : ",") + gpu.get<std::string>();
-  }
-  return text.empty() ? cell(row, "gpu") : text;
-}
-
 }  // namespace
 
 int run_ls(Transport& transport, Console& console) {
@@ -157,7 +148,7 @@ int run_ps(Transport& transport, Console& console) {
     const std::string state =
         cell(row, "state") + (has_several ? " " + cell(row, "in_flight") : "");
     table.add({cell(row, "id"), cell(row, "function"), state, cell(row, "pid"),
-               (has_nodes ? cell(row, "node") + " " : "") + gpus_of(row),
+               (has_nodes ? cell(row, "node") + " " : "") + gpus_cell(row),
                human_seconds(number(row, "age_seconds")), cell(row, "invocations"),
                bytes_cell(row, "device_memory_bytes"), cell(row, "device_memory_place"),
                bytes_cell(row, "host_memory_bytes")});

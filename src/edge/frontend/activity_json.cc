@@ -10,6 +10,11 @@ using nlohmann::json;
 
 json to_json(const EndedInvocation& invocation) {
   const Phases& phases = invocation.phases;
+  json gpus = json::array();
+  if (invocation.device && *invocation.device != DeviceId(0)) {
+    gpus.push_back(place_name(*invocation.device));
+  }
+  for (const DeviceId other : invocation.beside) gpus.push_back(place_name(other));
   return {
       {"sequence", invocation.sequence},
       {"invocation", to_string(invocation.id)},
@@ -28,6 +33,7 @@ json to_json(const EndedInvocation& invocation) {
       {"took_ms", to_milliseconds(phases.total())},
       {"wait_reason", invocation.wait_reason},
       {"gpu", invocation.device ? json(place_name(*invocation.device)) : json()},
+      {"gpus", std::move(gpus)},
       {"ended", to_seconds(invocation.ended)},
       {"in_time", invocation.in_time ? json(*invocation.in_time) : json()},
       {"device_memory_peak_bytes", invocation.device_memory_peak.count},

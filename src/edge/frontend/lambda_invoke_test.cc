@@ -98,6 +98,18 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
   EXPECT_EQ(headers.get("x-lambent-slo"), "in_time");
 }
 
+TEST_F(LambdaTest, AllGpusOfARunAreNamed) {
+  create("f");
+  service_.behaviour = [](const InvocationRequest& request) {
+    InvocationResult result;
+    result.id = request.id;
+    result.device = DeviceId(1);
+    result.beside = {DeviceId(3)};
+    return result;
+  };
+  EXPECT_EQ(invoke("{}").headers.get("x-lambent-device"), "0,2");
+}
+
 TEST_F(LambdaTest, AFailedFunctionIsA200WithFunctionError) {
   create("f");
   service_.behaviour = [](const InvocationRequest& request) {

@@ -36,7 +36,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
     if (result.error) headers.add("x-lambent-code", std::string(name_of(result.error->code)));
   }
   headers.add("x-lambent-start", std::string(name_of(result.start)));
-  if (result.device) headers.add("x-lambent-device", place_name(*result.device));
+  if (result.device) headers.add("x-lambent-device", place_names(*result.device, result.beside));
   add_microseconds(headers, "x-lambent-queue-us", result.phases.queue);
   if (!result.wait_reason.empty()) headers.add("x-lambent-wait-reason", result.wait_reason);
   add_microseconds(headers, "x-lambent-sandbox-us", result.phases.sandbox);

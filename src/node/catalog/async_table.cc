@@ -65,17 +65,32 @@ Result<StartClass> start_from(const std::string& word) {
 // Of a result without a device.
 constexpr int64_t kNowhere = -1;
 
+// Of several devices, bit N - 1 for device N: they are whole ones, of which there are 64 at most.
+uint64_t bits_of(const std::vector<DeviceId>& devices) {
+  uint64_t bits = 0;
+  for (const DeviceId device : devices) bits |= uint64_t{1} << ((device.value - 1) % 64);
+  return bits;
+}
+
+std::vector<DeviceId> devices_of(uint64_t bits) {
+  std::vector<DeviceId> devices;
+  for (uint32_t value = 1; bits != 0; ++value, bits >>= 1) {
+    if ((bits & 1) != 0) devices.push_back(DeviceId(value));
+  }
+  return devices;
+}
+
 constexpr std::string_view kResultColumns =
     "tenant, id, outcome, payload, error_type, error_code, error_message, start, queue_ns, "
     "sandbox_ns, init_ns, run_ns, device, device_memory_peak_bytes, host_memory_peak_bytes, "
-    "log_tail, revision, expires_at_ns, memory_ns";
+    "log_tail, revision, expires_at_ns, memory_ns, beside";
 
 Result<void> insert_result(Database& database, TenantId tenant, const InvocationResult& result,
                            Duration expires_at) {
   ASSIGN_OR_RETURN(Statement insert,
                    database.prepare("INSERT INTO async_results (" + std::string(kResultColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19)"));
+                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"));
   insert.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
   insert.bind_text(3, name_of(result.outcome)).bind_blob(4, result.payload);
   insert.bind_text(5, result.error_type);
@@ -91,7 +106,7 @@ Result<void> insert_result(Database& database, TenantId tenant, const Invocation
   insert.bind(14, result.device_memory_peak.count);
   insert.bind(15, result.host_memory_peak.count).bind_blob(16, result.log_tail);
   insert.bind(17, result.revision).bind(18, expires_at.count());
-  insert.bind(19, result.phases.memory.count());
+  insert.bind(19, result.phases.memory.count()).bind(20, bits_of(result.beside));
   return insert.run();
 }
 
@@ -119,6 +134,7 @@ Result<InvocationResult> read_result_row(const Statement& row) {
   result.log_tail = row.column_text(15);
   result.revision = row.column_uint(16);
   result.phases.memory = Duration(row.column_int(18));
+  result.beside = devices_of(row.column_uint(19));
   return result;
 }
 

@@ -299,6 +299,19 @@ TEST_F(CatalogTest, AResultIsReadableByItsTenantAlone) {
   EXPECT_EQ(kept.revision, meant.revision);
 }
 
+TEST_F(CatalogTest, AResultNamesAllDevicesOfItsRunAfterARestart) {
+  ASSERT_TRUE(put(sample_invocation(1)).ok());
+  InvocationResult meant = sample_result(1);
+  meant.beside = {DeviceId(2), DeviceId(64)};
+  const auto finished = loop_.await<void>([&](auto done) {
+    catalog_->finish_async(kDefaultTenant, meant, seconds(2'000'000'000), {}, done);
+  });
+  ASSERT_TRUE(finished.ok());
+  reopen();
+  EXPECT_EQ((**result(1)).device, DeviceId(1));
+  EXPECT_EQ((**result(1)).beside, meant.beside);
+}
+
 TEST_F(CatalogTest, NowhereIsNoDevice) {
   for (const auto device : {std::optional<DeviceId>(), std::optional(DeviceId(0))}) {
     const uint64_t number = device ? 2 : 1;

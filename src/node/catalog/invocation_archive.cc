@@ -52,6 +52,9 @@ void archive_result(StateArchive& archive, InvocationResult& result) {
   archive.field(result.log_tail);
   archive.field(result.revision);
   archive.field(result.version);
+  // Only of several devices, so that nodes of earlier versions read all others.
+  const bool has_more = archive.reading() ? !archive.complete() : !result.beside.empty();
+  if (has_more) archive.list(result.beside);
 }
 
 Error damaged(const char* what) {

@@ -390,6 +390,11 @@ UPDATE async_invocations
   WHERE idempotency_key LIKE tenant || '/%';
 )sql";
 
+// The other devices of a run that had several: bit N - 1 for device N.
+constexpr const char* kResultsOfSeveralGpus = R"sql(
+ALTER TABLE async_results ADD COLUMN beside INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -436,7 +441,8 @@ const std::vector<std::string>& migrations() {
                                                  kSlos,
                                                  kCpuQuotas,
                                                  kAsyncBytes,
-                                                 kKeysWithoutTenant};
+                                                 kKeysWithoutTenant,
+                                                 kResultsOfSeveralGpus};
   return steps;
 }
 

@@ -107,7 +107,7 @@ void Completions::log_completion(const LiveInvocation& live, const InvocationRes
                    {"outcome", std::string(name_of(result.outcome))},
                    {"error_type", result.error_type},
                    {"start", std::string(name_of(result.start))},
-                   {"device", result.device ? place_name(*result.device) : ""},
+                   {"device", result.device ? place_names(*result.device, result.beside) : ""},
                    {"queue_ms", to_milliseconds(result.phases.queue)},
                    {"wait_reason", result.wait_reason},
                    {"memory_ms", to_milliseconds(result.phases.memory)},

@@ -54,9 +54,10 @@ void reach_of(FaultPoints* faults, FaultPoint point, const LiveInvocation& live)
   if (live.request.kind == InvocationKind::kAsynchronous) reach(faults, point);
 }
 
-std::vector<DeviceId> devices_beside(const dispatch::StartSandbox& action) {
+// Of an action's set of devices.
+std::vector<DeviceId> devices_in(uint64_t beside) {
   std::vector<DeviceId> devices;
-  scheduling::for_each_device_in(action.beside,
+  scheduling::for_each_device_in(beside,
                                  [&](uint32_t bit) { devices.push_back(DeviceId{bit + 1}); });
   return devices;
 }
@@ -106,7 +107,7 @@ void DispatchDriver::perform(const dispatch::Action& action) {
 }
 
 void DispatchDriver::perform(const dispatch::StartSandbox& action) {
-  std::vector<DeviceId> devices = devices_beside(action);
+  std::vector<DeviceId> devices = devices_in(action.beside);
   devices.push_back(action.device);
   if (!deferred_.defer(action.sandbox, std::move(devices), action)) start_sandbox(action);
   reach(uses_.faults, FaultPoint::kSandboxAsked);
@@ -140,7 +141,7 @@ void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
               .spec = started,
               .code_folder = uses_.code.folder(*spec),
               .device = action.device,
-              .beside = devices_beside(action)},
+              .beside = devices_in(action.beside)},
              uses_.reports);
 }
 
@@ -289,7 +290,10 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   if (completion.wait_reason != scheduling::WaitReason::kNone) {
     result.wait_reason = scheduling::name_of(completion.wait_reason);
   }
-  if (completion.outcome != Outcome::kRejected) result.device = completion.device;
+  if (completion.outcome != Outcome::kRejected) {
+    result.device = completion.device;
+    result.beside = devices_in(completion.beside);
+  }
   const bool failed_itself = live.answer && !live.answer->succeeded;
   if (failed_itself && !result.error) result.error = live.answer->error;
   // It was not given to the sandbox that was to serve it, whose words say why it was not ready.

@@ -143,6 +143,7 @@ void PipelineFunctions::learn(Function& function, const PipelinePackage& package
                            .requests = shows ? static_cast<unsigned>(end.results.size()) : 0,
                            .ran = reading.ran,
                            .time = reading.time,
+                           .together = reading.together,
                            .memory = reading.memory,
                            .weights = reading.weights,
                            .output = reading.output},

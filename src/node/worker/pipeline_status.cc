@@ -38,6 +38,17 @@ const char* word_for(LoadState load_state) {
   return "stopping";
 }
 
+// What jobs of several requests take there, where that was measured.
+json batches_json(const pipeline::Placement& placement) {
+  json batches = json::array();
+  for (const pipeline::BatchTiming& each : placement.batches) {
+    batches.push_back({{"requests", each.requests},
+                       {"latency_ms", to_milliseconds(each.latency)},
+                       {"bottleneck_ms", to_milliseconds(each.bottleneck)}});
+  }
+  return batches;
+}
+
 json stages_json(const Instance& instance, const pipeline::Dag& dag) {
   json stages = json::array();
   const auto stage_processes = pipeline::stage_processes_of(instance.placement.partition);
@@ -191,6 +202,7 @@ Result<std::string> PipelineStatus::describe(FunctionId id) const {
                                  {"stages", stages_json(instance, dag)},
                                  {"latency_ms", to_milliseconds(instance.placement.latency)},
                                  {"bottleneck_ms", to_milliseconds(instance.placement.bottleneck)},
+                                 {"batches", batches_json(instance.placement)},
                                  {"requests", instance.requests},
                                  {"utilisation", instance.utilisation}});
   }

@@ -65,6 +65,7 @@ void RecentInvocations::ended(const FunctionName& function, const InvocationResu
                           .phases = result.phases,
                           .wait_reason = result.wait_reason,
                           .device = result.device,
+                          .beside = result.beside,
                           .ended = wall_now,
                           .in_time = result.in_time,
                           .device_memory_peak = result.device_memory_peak,

@@ -36,6 +36,15 @@ TEST(RecentInvocations, GivesTheNewestFirstAndOnlyWhatIsAskedFor) {
   EXPECT_EQ(limited.back().sequence, 3u);
 }
 
+TEST(RecentInvocations, RemembersAllDevicesOfARun) {
+  RecentInvocations recent;
+  InvocationResult pair = result_of(1);
+  pair.device = DeviceId(1);
+  pair.beside = {DeviceId(2)};
+  recent.ended({kRed, "f"}, pair, {});
+  EXPECT_EQ(recent.find(kRed, EndedQuery{}).front().beside, pair.beside);
+}
+
 TEST(RecentInvocations, KeepsTenantsApart) {
   RecentInvocations recent;
   recent.ended({kRed, "f"}, result_of(1), {});

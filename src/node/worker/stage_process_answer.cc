@@ -62,6 +62,8 @@ Result<ComponentReading> read_component(const json& object, size_t component, si
   ASSIGN_OR_RETURN(const double ran, number(object, "ran", static_cast<double>(requests)));
   reading.ran = static_cast<unsigned>(ran);
   ASSIGN_OR_RETURN(reading.time, milliseconds_of(object, "ms"));
+  const auto together = object.find("together");
+  reading.together = together != object.end() && together->is_boolean() && together->get<bool>();
   ASSIGN_OR_RETURN(reading.memory, bytes_of(object, "memory"));
   ASSIGN_OR_RETURN(reading.weights, bytes_of(object, "weights"));
   ASSIGN_OR_RETURN(reading.output, bytes_of(object, "output"));

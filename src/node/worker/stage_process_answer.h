@@ -25,10 +25,11 @@ std::string stage_process_payload(slice_scheduling::JobId job, size_t requests, 
 struct ComponentReading {
   size_t component = 0;  // in the DAG
   unsigned ran = 0;      // for so many of the requests
-  Duration time{};       // for all of them together
+  Duration time{};       // for all of them
   Bytes memory;          // of the stage process while it ran, its weights included
   Bytes weights;
-  Bytes output;  // of one request
+  Bytes output;           // of one request
+  bool together = false;  // the requests that it ran for were one batch
 
   bool operator==(const ComponentReading&) const = default;
 };

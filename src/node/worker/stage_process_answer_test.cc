@@ -45,6 +45,17 @@ TEST(StageProcessAnswer, TellsWhatComponentsDidAndWhatCameOut) {
   EXPECT_EQ(answer->results[1].error_type, "ValueError");
 }
 
+TEST(StageProcessAnswer, SaysWhichComponentsRanAsOneBatch) {
+  for (const auto& [told, together] :
+       {std::pair("true", true), std::pair("false", false), std::pair("1", false)}) {
+    const auto answer = parse(R"({"components": {"classify": {"ms": 20, "ran": 2, "together": )" +
+                                  std::string(told) + R"(}}})",
+                              2, false);
+    ASSERT_TRUE(answer.ok()) << told;
+    EXPECT_EQ(answer->components.at(0).together, together) << told;
+  }
+}
+
 TEST(StageProcessAnswer, NeedsResultsOfWhoGathersAlone) {
   EXPECT_TRUE(parse(R"({"components": {}})", 1, false).ok());
   EXPECT_FALSE(parse(R"({"components": {}})", 1, true).ok());

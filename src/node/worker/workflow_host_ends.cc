@@ -129,6 +129,7 @@ void WorkflowHost::record(LiveRun& run, const CallOf& call, InvocationId id,
     record.phases = result->phases;
     record.wait_reason = result->wait_reason;
     record.device = result->device;
+    record.beside = result->beside;
   }
   if (const auto* failure = std::get_if<Failure>(&end)) record.failure = failure->message;
   run.record.calls.push_back(std::move(record));

@@ -37,7 +37,12 @@ Value json_of(const CallRecord& call) {
   json["run_ms"] = rounded_ms(call.phases.run);
   if (!call.wait_reason.empty()) json["wait_reason"] = call.wait_reason;
   if (call.device) json["device"] = place_name(*call.device);
-  if (call.is_on_gpu()) json["gpu"] = gpu_of(*call.device);
+  if (call.is_on_gpu()) {
+    json["gpu"] = gpu_of(*call.device);
+    json["gpus"] = Value::array();
+    json["gpus"].push_back(place_name(*call.device));
+    for (const DeviceId other : call.beside) json["gpus"].push_back(place_name(other));
+  }
   return json;
 }
 
@@ -54,7 +59,7 @@ std::string line_of(const CallRecord& call) {
     if (start > Duration(0)) line += ", start " + milliseconds_text(start);
     if (phases.memory > Duration(0)) line += ", memory " + milliseconds_text(phases.memory);
     line += ", run " + milliseconds_text(phases.run) + ")  " + std::string(name_of(call.start));
-    if (call.is_on_gpu()) line += "  gpu " + place_name(*call.device);
+    if (call.is_on_gpu()) line += "  gpu " + place_names(*call.device, call.beside);
   }
   line += "  " + to_string(call.invocation);
   if (call.attempt > 1) line += "  attempt " + std::to_string(call.attempt);

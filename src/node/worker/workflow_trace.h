@@ -26,6 +26,7 @@ struct CallRecord {
   Phases phases;
   std::string wait_reason;
   std::optional<DeviceId> device;  // of a workflow none
+  std::vector<DeviceId> beside;    // its other devices, if its function takes several
   std::string failure;             // empty: it succeeded
 
   bool is_on_gpu() const { return device && *device != DeviceId{}; }

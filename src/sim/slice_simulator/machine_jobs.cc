@@ -1,5 +1,7 @@
 // Machine, the jobs: how each passes through its instance's stage processes.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/base/check.h"
 #include "decide/pipeline/profile.h"
@@ -249,6 +251,7 @@ Duration Machine::execution_of(const Running& running, const RunningStageProcess
   const auto slower = scene_.machine.slowdown.find(running.function);
   const double factor = slower == scene_.machine.slowdown.end() ? 1 : slower->second;
   double sum_s = 0;
+  std::map<size_t, std::pair<size_t, double>> batches;  // by component: how many, one by one
   for (const InvocationId request : job.requests) {
     const uint64_t who = request.high * 0x9e3779b97f4a7c15ULL + request.low;
     for (const size_t component : stage_process.components) {
@@ -258,8 +261,21 @@ Duration Machine::execution_of(const Running& running, const RunningStageProcess
       CHECK(time.has_value(), "a component without a time");
       const double spread =
           scene_.machine.spread * (2 * chance(scene_.seed, who, 2 * component + 1) - 1);
-      sum_s += to_seconds(*time) * (1 + spread) * factor;
+      const double alone_s = to_seconds(*time) * (1 + spread) * factor;
+      if (profile.batch_times_by_shape.empty()) {
+        sum_s += alone_s;
+        continue;
+      }
+      auto& [ran, together_s] = batches[component];
+      ++ran;
+      together_s += alone_s;
     }
+  }
+  for (const auto& [component, batch] : batches) {
+    const auto& [ran, alone_s] = batch;
+    const double as_one =
+        pipeline::batch_factor(function.profile.components[component], shape, function.shapes, ran);
+    sum_s += alone_s * as_one / static_cast<double>(ran);
   }
   return from_seconds(sum_s);
 }

@@ -98,6 +98,8 @@ void Given::read_component(Words& words) {
   while (!words.done()) {
     if (words.take("takes")) {
       read_takes(words, profile);
+    } else if (words.take("batch")) {
+      read_batch(words, profile);
     } else if (words.take("memory")) {
       profile.memory = words.bytes();
     } else if (words.take("weights")) {
@@ -124,6 +126,15 @@ void Given::read_component(Words& words) {
 void Given::read_takes(Words& words, pipeline::ComponentProfile& profile) {
   const Duration time = words.duration();
   profile.time_by_shape[shape_named(words.take("on") ? words.take_any() : "1g.10gb").name] = time;
+}
+
+// batch 4 takes 130ms [on SHAPE]
+void Given::read_batch(Words& words, pipeline::ComponentProfile& profile) {
+  const auto requests = static_cast<unsigned>(words.count());
+  words.expect("takes");
+  const Duration time = words.duration();
+  const std::string shape = shape_named(words.take("on") ? words.take_any() : "1g.10gb").name;
+  profile.batch_times_by_shape[shape][requests] = time;
 }
 
 // after NAME [and NAME]...; "input" is the request

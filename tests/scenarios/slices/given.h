@@ -37,6 +37,7 @@ class Given {
   void read_function(Words& words);
   void read_component(Words& words);
   void read_takes(Words& words, pipeline::ComponentProfile& profile);
+  void read_batch(Words& words, pipeline::ComponentProfile& profile);
   void read_inputs(Words& words, const pipeline::Dag& dag, pipeline::Component& component) const;
   pipeline::TransferCosts costs() const;
 

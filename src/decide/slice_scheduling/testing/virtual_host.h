@@ -106,6 +106,8 @@ class VirtualHost {
   // All actions of a kind so far, in words, such as "start 1 2" for instance 1 of function 2.
   const std::vector<std::string>& story() const { return story_; }
   size_t starts_with_replicas() const { return starts_with_replicas_; }
+  // The most requests that any job had.
+  size_t largest_job() const { return largest_job_; }
   // Jobs beside which none is to be at work.
   const std::set<JobId>& given_alone() const { return given_alone_; }
   std::vector<const Instance*> instances_of(FunctionId function) const {
@@ -258,11 +260,15 @@ class VirtualHost {
     jobs_.emplace(action.job, action.instance);
     running_requests_ += action.requests.size();
     most_running_ = std::max(most_running_, running_requests_);
-    const double factor = pace() * static_cast<double>(action.requests.size());
+    const double factor = pace();
     const auto times = [&](Duration each) { return from_seconds(to_seconds(each) * factor); };
+    const pipeline::Placement& placement = running.placement;
+    const size_t requests = action.requests.size();
+    largest_job_ = std::max(largest_job_, requests);
     const Instant begin = std::max(now_, running.busy_until);
-    running.busy_until = begin + times(running.placement.bottleneck);
-    const Instant finish = std::max(begin + times(running.placement.latency), running.last_finish);
+    running.busy_until = begin + times(placement.bottleneck_of(requests));
+    const Instant finish =
+        std::max(begin + times(placement.latency_of(requests)), running.last_finish);
     running.last_finish = finish;
     if (random_.uniform() < chances_.job_kills) {
       running.ended = true;
@@ -295,6 +301,7 @@ class VirtualHost {
   size_t starts_with_replicas_ = 0;
   size_t running_requests_ = 0;
   size_t most_running_ = 0;
+  size_t largest_job_ = 0;
   size_t acknowledged_ = 0;  // requests that no full queue may refuse
   std::vector<Action> actions_;
   std::multimap<Instant, Event> coming_;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MOST_ENDED, MOST_FUNCTIONS, Store, memoryMap, percentile, slowest, summary } from "../web/store.js";
+import { MOST_ENDED, MOST_FUNCTIONS, Store, gpusOf, memoryMap, percentile, slowest, summary } from "../web/store.js";
 
 const call = (sequence, more = {}) => ({ sequence, invocation: `id-${sequence}`, function: "f", ended: 1000 + sequence, took_ms: 100, outcome: "succeeded", start: "warm",
   gpu: "0", phases_ms: { queue: 0, sandbox: 0, init: 0, memory: 0, run: 100 }, ...more });
@@ -90,15 +90,12 @@ test("a sandbox with several GPUs has a part of its memory on each", () => {
   assert.deepEqual(memoryMap([pair], "2"), []);
 });
 
-test("a call that ended has the GPUs that it was seen on, or those of its function's sandbox", () => {
+test("a call that ended has all GPUs of its row, with their node's name in a cluster", () => {
   const store = new Store();
-  const sandbox = { function: "pair", gpu: "0", gpus: ["0", "1"] };
-  const run = gpu => ({ gpu, function: "pair", invocation: "seen", held_seconds: 1, node: "b" });
-  store.apply("state", { at: 1, gpu_runs: [run("2"), run("3"), { gpu: "0", function: null, invocation: null }], sandboxes: [sandbox] }, 1);
-  const ended = (sequence, invocation, name, gpu, more) => ({ ...call(sequence), invocation, function: name, gpu, ...more });
-  store.addEnded([ended(1, "seen", "pair", "2", { node: "b" }), ended(2, "short", "pair", "0"), ended(3, "other", "one", "0"), ended(4, "none", "one", null)]);
-  const gpus = Object.fromEntries(store.ended.map(each => [each.invocation, each.gpus]));
-  assert.deepEqual(gpus, { seen: ["b/2", "b/3"], short: ["0", "1"], other: ["0"], none: [null] });
+  const ended = (sequence, invocation, gpu, gpus, more) => ({ ...call(sequence), invocation, gpu, gpus, ...more });
+  store.addEnded([ended(1, "pair", "2", ["2", "3"], { node: "b" }), ended(2, "one", "0", ["0"]), ended(3, "host", "cpu", []), ended(4, "none", null, [])]);
+  assert.deepEqual(Object.fromEntries(store.ended.map(each => [each.invocation, gpusOf(each)])),
+    { pair: ["b/2", "b/3"], one: ["0"], host: ["cpu"], none: [null] });
 });
 
 test("memory is summed by function, and what is on the host apart", () => {

@@ -35,8 +35,6 @@ export class Store {
     this.cut = false;
     /** Utilisation by GPU: [at, share], the newest last. @type {Map<string, [number, number][]>} */
     this.utilisation = new Map();
-    /** The GPUs of calls that run on several, as the last states had them. @type {Map<string, string[]>} */
-    this.together = new Map();
     this.clockOffset = 0;
   }
 
@@ -64,7 +62,6 @@ export class Store {
     this.state = { ...this.state, ...data };
     for (const key of ["gpu_runs", "sandboxes", "devices"]) this.state[key] = (this.state[key] ?? []).map(placed);
     this.clockOffset = data.at - localNow;
-    this.#learnTogether();
     for (const device of this.state.devices) {
       if (device.utilization === null || device.utilization === undefined) continue;
       const samples = this.utilisation.get(device.gpu) ?? [];
@@ -74,29 +71,9 @@ export class Store {
     }
   }
 
-  /** A call that has ended names its first GPU only. */
-  #learnTogether() {
-    const now = new Map();
-    for (const run of this.state.gpu_runs) if (run.invocation) now.set(run.invocation, [...(now.get(run.invocation) ?? []), run.gpu]);
-    for (const [invocation, gpus] of now) if (gpus.length > 1) this.together.set(invocation, gpus);
-    for (const old of this.together.keys()) {
-      if (this.together.size <= MOST_ENDED) break;
-      this.together.delete(old);
-    }
-  }
-
-  /** One that was too short to be seen had those of its function's sandbox that begin with its own. */
-  #gpusOfCall(call) {
-    const seen = this.together.get(call.invocation);
-    if (seen) return seen;
-    const sandbox = this.state.sandboxes.find(each => each.function === call.function && gpusOf(each)[0] === call.gpu);
-    return sandbox ? gpusOf(sandbox) : [call.gpu];
-  }
-
   /** @param {any[]} invocations in any order; those that are known are passed over */
   addEnded(invocations) {
-    const fresh = invocations.filter(each => !this.known.has(keyOf(each))).map(placed)
-      .map(each => ({ ...each, gpus: this.#gpusOfCall(each) }));
+    const fresh = invocations.filter(each => !this.known.has(keyOf(each))).map(placed);
     if (fresh.length === 0) return;
     for (const each of fresh) this.known.add(keyOf(each));
     // Numbers of several nodes say nothing of each other.
