@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+from counts import spent
 from worker_under_test import PROGRAMS, Worker, machine, make_zip
 
 CLIENTS = (1, 8)
@@ -79,17 +80,6 @@ def peer(nginx, program):
         finally:
             process.terminate()
             process.wait(10)
-
-
-def spent(pid):
-    """What the process had of processors, in ns, and how often it went to sleep, all threads together."""
-    processors, sleeps = 0, 0
-    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
-            processors += int((thread / "schedstat").read_text().split()[0])
-            status = (thread / "status").read_text().split("\n")
-            sleeps += int(next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1])
-    return processors, sleeps
 
 
 def load(address, connections, seconds, path="/", size=64):

@@ -40,6 +40,19 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_paths(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "paths.py"), "--quick", "--requests", "10", "--seconds", "0.1")
+        paths = result["paths"]
+        self.assertLessEqual({"bare", "native", "python", "asynchronous", "http"}, set(paths))
+        for name, row in paths.items():
+            for clients in ("1", "20"):
+                for key in ("p50_us", "rps", "cpu_us"):
+                    self.assertGreater(row[clients][key], 0, f"{name} {clients} {key}")
+                self.assertGreaterEqual(row[clients]["wakeups"], 0)
+        if shutil.which("valgrind") is not None:
+            # A front that parses nothing is far below one that does.
+            self.assertLess(10 * paths["bare"]["instructions"], paths["native"]["instructions"])
+
     def test_peers(self):
         result = last_line(sys.executable, "-B", str(BENCH / "peers.py"), "--quick", "--only", "lambent_function,lambent_model,uvicorn")
         self.assertEqual(result["not_run"], {})

@@ -34,10 +34,11 @@ def make_zip(files):
 
 
 class Worker:
-    """A lambent-worker; use it in a `with`."""
+    """A lambent-worker; use it in a `with`. under: words of a program that runs it, such as valgrind's."""
 
-    def __init__(self, *flags, programs=PROGRAMS):
+    def __init__(self, *flags, programs=PROGRAMS, under=()):
         self.programs = programs
+        self.under = under
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-bench-"))
         self.socket = self.folder / "api.sock"
         self.log_path = self.folder / "worker.log"
@@ -48,7 +49,7 @@ class Worker:
         endpoint = self.folder / "run/endpoint"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [str(self.programs / "lambent-worker"), "--listen", "127.0.0.1:0", "--socket", str(self.socket),
+                [*self.under, str(self.programs / "lambent-worker"), "--listen", "127.0.0.1:0", "--socket", str(self.socket),
                  "--state", str(self.folder / "state"), "--run", str(self.folder / "run"), "--log-format", "json",
                  *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)

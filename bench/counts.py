@@ -1,0 +1,39 @@
+"""What a process spends on requests, in counts that hold on a noisy machine: wake-ups by the scheduler's own, instructions by callgrind."""
+import contextlib
+import pathlib
+import re
+import shutil
+import subprocess
+
+
+def spent(pid):
+    """What the process had of processors, in ns, and how often it went to sleep, all threads together."""
+    processors, sleeps = 0, 0
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
+            processors += int((thread / "schedstat").read_text().split()[0])
+            status = (thread / "status").read_text().split("\n")
+            sleeps += int(next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1])
+    return processors, sleeps
+
+
+class Callgrind:
+    """Instructions of a program in user space, kernel and children apart, between two moments of its run."""
+
+    def __init__(self, folder):
+        self.folder, self.dumps = pathlib.Path(folder), 0
+
+    @staticmethod
+    def is_here():
+        return all(shutil.which(program) for program in ("valgrind", "callgrind_control"))
+
+    def words(self):
+        """What goes before the program's own words."""
+        return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/counts"]
+
+    def since_last(self, pid):
+        """Instructions since the last call; pid: of the program."""
+        self.dumps += 1
+        subprocess.run(["callgrind_control", "--dump", str(pid)], check=True, timeout=120, capture_output=True)
+        dump = next(path for path in self.folder.glob(f"counts*.{self.dumps}"))
+        return int(re.search(r"^(?:totals|summary): (\d+)", dump.read_text(), re.MULTILINE).group(1))

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""bench paths: what a request costs the worker on each way through it, in instructions and wake-ups, beside a bare echo with the same hops.
+
+docs/internals/benchmarks.md says what each figure means. Usage: paths.py [--quick] [--requests N] [--seconds S]
+"""
+import argparse
+import contextlib
+import http.client
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from counts import Callgrind, spent
+from infer import REQUEST, find_library, model, write_wheel
+from process_tree import descendants
+from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
+
+CLIENTS = (1, 20)
+SANDBOXES = 4  # of each function, and runtimes of the bare echo
+WARM_UP = 0.3  # seconds before each measurement
+PYTHON_ECHO = b"def handler(event, context):\n    return event\n"
+EVENT = {"X-Amz-Invocation-Type": "Event"}
+
+
+class Path:
+    """One way: the request, and what it came to."""
+
+    def __init__(self, name, path, body=b"{}", headers=None):
+        self.name, self.path, self.body, self.headers, self.figures = name, path, body, headers or {}, {}
+
+    def ask(self, connection):
+        connection.request("POST", self.path, self.body, self.headers)
+        response = connection.getresponse()
+        response.read()
+        if response.status >= 300:
+            raise SystemExit(f"{self.name}: HTTP {response.status}")
+
+    def load(self, address, clients, seconds, folder):
+        body = pathlib.Path(folder) / f"{self.name}.body"
+        body.write_bytes(self.body)
+        headers = [word for name, value in self.headers.items() for word in ("--header", f"{name}: {value}")]
+        run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", str(WARM_UP),
+                              "--path", self.path, "--body-file", str(body), *headers, address], stdout=subprocess.PIPE, text=True, check=False)
+        if run.returncode != 0:
+            raise SystemExit(f"http_load on {self.path} failed: {run.stdout}")
+        return json.loads(run.stdout)
+
+
+def functions(worker, folder, uv):
+    """Deploys one function of each kind; the ways to them."""
+    native = (PREFIX / "bench/echo/bootstrap").read_bytes()
+    worker.create("native", make_zip({"bootstrap": (native, 0o755)}), "provided.al2023", "bootstrap", max_concurrency=SANDBOXES)
+    worker.create("python", make_zip({"app.py": PYTHON_ECHO}), "python3", "app.handler", max_concurrency=SANDBOXES)
+    server = (PROGRAMS / "http_echo").read_bytes()
+    worker.create("server", make_zip({"http_echo": (server, 0o755)}), "provided.al2023", "./http_echo function", max_concurrency=100,
+                  tags={"lambent:kind": "http"})
+    ways = [Path("native", invocations_path("native")), Path("python", invocations_path("python")),
+            Path("asynchronous", invocations_path("native"), headers=EVENT), Path("http", "/f/server/")]
+    if uv is not None:
+        worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json": json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}),
+                      "python3", "lambent-model-server model.onnx --threads 1", tags={"lambent:kind": "http", "lambent:http-concurrency": "16"})
+        ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode(), {"Content-Type": "application/json"}))
+    return ways
+
+
+@contextlib.contextmanager
+def worker_with_functions(folder, under=()):
+    uv = ROOT / ".venv/bin/uv"
+    uv = uv if uv.exists() and find_library() is not None else None
+    flags = []
+    if uv is not None:
+        wheels = pathlib.Path(folder) / "wheels"
+        if not wheels.exists():
+            wheels.mkdir()
+            write_wheel(wheels)
+        flags = ["--uv", str(uv), "--python-wheels", str(wheels), "--python-offline"]
+    with Worker("--gpu", "none", "--set", f"host_concurrency={SANDBOXES * 3}", "--max-queue-time", "0", *flags, under=under) as worker:
+        ways = functions(worker, folder, uv)
+        connection = http.client.HTTPConnection(worker.address[0], int(worker.address[1]), timeout=300)
+        for way in ways:
+            deadline = time.monotonic() + 300
+            while True:  # a model's packages are installed first
+                try:
+                    way.ask(connection)
+                    break
+                except SystemExit:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.2)
+        yield worker, ways, connection
+        connection.close()
+
+
+@contextlib.contextmanager
+def bare_echo(under=()):
+    process = subprocess.Popen([*under, str(PROGRAMS / "bare_echo"), "tcp", "--tcp-runtimes", str(SANDBOXES)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process.pid, process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait(60)
+        process.stdout.close()
+
+
+def watched(way, pid, address, clients, seconds, folder):
+    """A closed loop, with what the program and those below it spent on each request."""
+    below = [other for other in descendants(pid) if other != pid]
+    before, before_below = spent(pid), sum(spent(other)[1] for other in below)
+    run = way.load(address, clients, seconds, folder)
+    after, after_below = spent(pid), sum(spent(other)[1] for other in below)
+    requests = run["requests"] * (1 + WARM_UP / run["seconds"])  # those before the measured time cost as much
+    return {"p50_us": round(run["p50_us"], 1), "rps": round(run["rps"]), "cpu_us": round((after[0] - before[0]) / 1000 / requests, 1),
+            "wakeups": round((after[1] - before[1]) / requests, 2), "wakeups_of_runtimes": round((after_below - before_below) / requests, 2)}
+
+
+def count(way, callgrind, pid, connection, requests):
+    for _ in range(20):
+        way.ask(connection)
+    callgrind.since_last(pid)
+    for _ in range(requests):
+        way.ask(connection)
+    return round(callgrind.since_last(pid) / requests)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="shorter loops, fewer requests")
+    parser.add_argument("--requests", type=int, help="counted under callgrind, on each way")
+    parser.add_argument("--seconds", type=float, help="of each closed loop")
+    arguments = parser.parse_args()
+    requests = arguments.requests or (50 if arguments.quick else 400)
+    seconds = arguments.seconds or (0.4 if arguments.quick else 3.0)
+
+    about, result = machine(), {}
+    with tempfile.TemporaryDirectory(prefix="lambent-bench-") as folder:
+        bare = Path("bare", "/")
+        with bare_echo() as (pid, address):
+            bare.figures = {str(clients): watched(bare, pid, address, clients, seconds, folder) for clients in CLIENTS}
+        with worker_with_functions(folder) as (worker, ways, _):
+            for way in ways:
+                way.figures = {str(clients): watched(way, worker.process.pid, worker.endpoint, clients, seconds, folder) for clients in CLIENTS}
+        result = {way.name: {**way.figures, "instructions": None} for way in [bare, *ways]}
+        if Callgrind.is_here():
+            under = Callgrind(tempfile.mkdtemp(dir=folder))
+            with worker_with_functions(folder, under.words()) as (worker, ways, connection):
+                for way in ways:
+                    result[way.name]["instructions"] = count(way, under, worker.process.pid, connection, requests)
+            under = Callgrind(tempfile.mkdtemp(dir=folder))
+            with bare_echo(under.words()) as (pid, address):
+                host, _, port = address.removeprefix("http://").rpartition(":")
+                connection = http.client.HTTPConnection(host, int(port), timeout=60)
+                result["bare"]["instructions"] = count(bare, under, pid, connection, requests)
+                connection.close()
+    print(f"{'':14}{'p50 us, 1':>10}{'20':>8}{'cpu us, 1':>11}{'20':>8}{'wake-ups, 1':>13}{'20':>8}{'of runtimes':>13}{'instructions':>14}")
+    for name, each in result.items():
+        one, many = each["1"], each["20"]
+        print(f"{name:14}{one['p50_us']:10}{many['p50_us']:8}{one['cpu_us']:11}{many['cpu_us']:8}{one['wakeups']:13}{many['wakeups']:8}"
+              f"{one['wakeups_of_runtimes']:13}{each.get('instructions') or '-':>14}")
+    print(json.dumps({"bench": "paths", "quick": arguments.quick, "requests": requests, "seconds_per_run": seconds, "machine": about, "paths": result}))
+
+
+if __name__ == "__main__":
+    main()
