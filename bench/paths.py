@@ -7,7 +7,9 @@ import argparse
 import contextlib
 import http.client
 import json
+import os
 import pathlib
+import statistics
 import subprocess
 import tempfile
 import time
@@ -116,6 +118,18 @@ def watched(way, pid, address, clients, seconds, folder):
             "wakeups": round((after[1] - before[1]) / requests, 2), "wakeups_of_runtimes": round((after_below - before_below) / requests, 2)}
 
 
+def flush_us(folder, times=200):
+    """What one flush of an appended record takes on the disk that has the folder, at the median."""
+    taken = []
+    with open(pathlib.Path(folder) / "flushed", "wb", buffering=0) as file:
+        for _ in range(times):
+            file.write(bytes(4096))
+            begin = time.perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append((time.perf_counter() - begin) * 1e6)
+    return round(statistics.median(taken), 1)
+
+
 def count(way, callgrind, pid, connection, requests):
     for _ in range(20):
         way.ask(connection)
@@ -136,6 +150,7 @@ def main():
 
     about, result = machine(), {}
     with tempfile.TemporaryDirectory(prefix="lambent-bench-") as folder:
+        flush = flush_us(folder)
         bare = Path("bare", "/")
         with bare_echo() as (pid, address):
             bare.figures = {str(clients): watched(bare, pid, address, clients, seconds, folder) for clients in CLIENTS}
@@ -159,7 +174,8 @@ def main():
         one, many = each["1"], each["20"]
         print(f"{name:14}{one['p50_us']:10}{many['p50_us']:8}{one['cpu_us']:11}{many['cpu_us']:8}{one['wakeups']:13}{many['wakeups']:8}"
               f"{one['wakeups_of_runtimes']:13}{each.get('instructions') or '-':>14}")
-    print(json.dumps({"bench": "paths", "quick": arguments.quick, "requests": requests, "seconds_per_run": seconds, "machine": about, "paths": result}))
+    print(f"a flush of the disk: {flush} us")
+    print(json.dumps({"bench": "paths", "quick": arguments.quick, "flush_us": flush, "requests": requests, "seconds_per_run": seconds, "machine": about, "paths": result}))
 
 
 if __name__ == "__main__":
