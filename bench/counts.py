@@ -9,8 +9,11 @@ import subprocess
 def spent(pid):
     """What the process had of processors, in ns, and how often it went to sleep, all threads together."""
     processors, sleeps = 0, 0
-    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
+    threads = []
+    with contextlib.suppress(FileNotFoundError):
+        threads = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+    for thread in threads:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
             processors += int((thread / "schedstat").read_text().split()[0])
             status = (thread / "status").read_text().split("\n")
             sleeps += int(next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1])

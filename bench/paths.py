@@ -21,7 +21,8 @@ from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, 
 
 CLIENTS = (1, 20)
 SANDBOXES = 4  # of each function, and runtimes of the bare echo
-WARM_UP = 0.3  # seconds before each measurement
+WARM_UP_S = 0.5  # a loop before each measurement
+SETTLE_S = 0.5  # until what a loop has left is done
 PYTHON_ECHO = b"def handler(event, context):\n    return event\n"
 EVENT = {"X-Amz-Invocation-Type": "Event"}
 
@@ -43,7 +44,7 @@ class Path:
         body = pathlib.Path(folder) / f"{self.name}.body"
         body.write_bytes(self.body)
         headers = [word for name, value in self.headers.items() for word in ("--header", f"{name}: {value}")]
-        run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", str(WARM_UP),
+        run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", "0",
                               "--path", self.path, "--body-file", str(body), *headers, address], stdout=subprocess.PIPE, text=True, check=False)
         if run.returncode != 0:
             raise SystemExit(f"http_load on {self.path} failed: {run.stdout}")
@@ -63,7 +64,7 @@ def functions(worker, folder, uv):
     if uv is not None:
         worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json": json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}),
                       "python3", "lambent-model-server model.onnx --threads 1", tags={"lambent:kind": "http", "lambent:http-concurrency": "16"})
-        ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode(), {"Content-Type": "application/json"}))
+        ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode()))
     return ways
 
 
@@ -108,12 +109,15 @@ def bare_echo(under=()):
 
 
 def watched(way, pid, address, clients, seconds, folder):
-    """A closed loop, with what the program and those below it spent on each request."""
+    """A closed loop, with what the program and those below it spent on each request. A loop before it starts what it needs."""
+    way.load(address, clients, WARM_UP_S, folder)
+    time.sleep(SETTLE_S)
     below = [other for other in descendants(pid) if other != pid]
     before, before_below = spent(pid), sum(spent(other)[1] for other in below)
     run = way.load(address, clients, seconds, folder)
+    time.sleep(SETTLE_S)  # asynchronous ones run after their answer
     after, after_below = spent(pid), sum(spent(other)[1] for other in below)
-    requests = run["requests"] * (1 + WARM_UP / run["seconds"])  # those before the measured time cost as much
+    requests = run["requests"]
     return {"p50_us": round(run["p50_us"], 1), "rps": round(run["rps"]), "cpu_us": round((after[0] - before[0]) / 1000 / requests, 1),
             "wakeups": round((after[1] - before[1]) / requests, 2), "wakeups_of_runtimes": round((after_below - before_below) / requests, 2)}
 
@@ -133,9 +137,11 @@ def flush_us(folder, times=200):
 def count(way, callgrind, pid, connection, requests):
     for _ in range(20):
         way.ask(connection)
+    time.sleep(SETTLE_S)
     callgrind.since_last(pid)
     for _ in range(requests):
         way.ask(connection)
+    time.sleep(SETTLE_S)
     return round(callgrind.since_last(pid) / requests)
 
 

@@ -264,9 +264,12 @@ def _error_body(error_type, message, trace, exception=None):
 
         message = explained(message)
     elif "name" in message.lower() or "Network" in message:
-        from .network_errors import explained as network_explained
+        try:
+            from .network_errors import explained as network_explained
 
-        message = network_explained(message)
+            message = network_explained(message)
+        except OSError:  # the file cannot be read now
+            pass
     body = {"errorMessage": message, "errorType": error_type, "stackTrace": trace}
     if exception is not None:
         body["lambentException"] = exception

@@ -120,12 +120,13 @@ NodeSharedCatalog::Runner runner_of(const FunctionSpec& spec, const NodeCluster:
   if (can_run_here(uses.worker, spec)) return runner;
   std::vector<std::string> there;
   for (const cluster::ClusterNode::Other& other : node.others()) {
-    const bool is_unknown = !other.gpus;
-    const bool can_run =
-        spec.kind == FunctionKind::kPipeline
-            ? other.pipelines != nullptr &&
-                  std::ranges::binary_search(*other.pipelines, hash_of(uses.access, spec.name))
-            : !is_unknown && holds(*other.gpus, spec);
+    // One of which nothing was heard, or of a program that does not say.
+    const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
+    const bool is_unknown = is_pipeline ? other.pipelines == nullptr : !other.gpus;
+    const bool can_run = is_pipeline ? other.pipelines != nullptr &&
+                                           std::ranges::binary_search(
+                                               *other.pipelines, hash_of(uses.access, spec.name))
+                                     : !is_unknown && holds(*other.gpus, spec);
     if (!can_run && !is_unknown) continue;
     const bool answers = other.tenants != nullptr;
     if (answers && can_run) there.push_back(other.node);

@@ -468,16 +468,18 @@ bool NodeSharedCatalog::resume(Waiting& waiting) {
                           [](Result<void>) {});
     return true;
   }
-  catalog::AsyncInvocation pending = catalog::pending_of(invocation);
-  pending.request.function.tenant = tenant->id;
-  const auto spec = worker_->find_function(pending.request.function);
+  FunctionName function = invocation.request.function;
+  function.tenant = tenant->id;
+  const auto spec = worker_->find_function(function);
   if (!spec.ok() && waits_on) return false;
   if (spec.ok()) {
     const Runner runner = others_.runner_of(*spec);
     if (runner.is_away) return false;
     if (!runner.node.empty()) return give(std::move(invocation), runner.node), true;
-    pending.function = spec->id;
   }
+  catalog::AsyncInvocation pending = catalog::pending_of(std::move(invocation));
+  pending.request.function.tenant = tenant->id;
+  if (spec.ok()) pending.function = spec->id;
   worker_->resume(std::move(pending));
   return true;
 }

@@ -261,7 +261,7 @@ void add_deploy(Shell& shell) {
                    "folder with a manifest");
   auto engine = std::make_shared<std::string>();
   verb->add_option("--engine", *engine,
-                   "what runs a model: onnxruntime, on the host's processors; kernels, on a GPU; "
+                   "what runs a model: onnxruntime; kernels, on a GPU; "
                    "or auto, which is kernels if there are some for all of it")
       ->check(engine_words(*options));
   verb->add_option("--shape", options->shapes,

@@ -82,7 +82,9 @@ class MachineProvider(NodeProvider):
 
     def terminate_node(self, node_id):
         with self._lock:
-            process = self._running.pop(node_id)
-            del self._tags[node_id]
+            process = self._running.pop(node_id, None)
+            self._tags.pop(node_id, None)
+        if process is None:
+            return  # it ended by itself
         process.send_signal(signal.SIGKILL)  # its namespace of processes ends with it
         process.wait()

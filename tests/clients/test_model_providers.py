@@ -55,7 +55,10 @@ class ProvidersTest(ModelWorkerTest):
         path.write_bytes(matrix_model(WEIGHTS))
         environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
         emulated = {**environment, "LD_LIBRARY_PATH": str(PREFIX / "lib/emulated")}
-        for variables, words in ((environment, "the function sees no GPU; [gpu] memory gives it one"),
+        no_driver = self.folder / "no_driver"
+        no_driver.mkdir()
+        (no_driver / "libcuda.so.1").write_bytes(b"")  # stands before one of the machine
+        for variables, words in (({**environment, "LD_LIBRARY_PATH": str(no_driver)}, "the function sees no GPU; [gpu] memory gives it one"),
                                  ({**emulated, "EMULATED_CUDA_NODE": str(self.folder / "own.node")}, "the GPU is emulated"),
                                  # A GPU, as far as it knows: then it is the library's turn.
                                  (emulated, "this onnxruntime was built without it; name onnxruntime-gpu[cuda,cudnn]")):

@@ -214,6 +214,7 @@ class WayToPostgres:
         test.addCleanup(shutil.rmtree, self.folder, True)
         self.url = postgres.url.replace(f"{postgres.folder}/socket", self.folder)
         self.flows, self.sockets, self.listener = threading.Event(), [], None
+        self.lock = threading.Lock()
         test.addCleanup(self.cut)
         self.mend()
 
@@ -229,11 +230,20 @@ class WayToPostgres:
         while True:
             try:
                 near, _ = listener.accept()
-                far = socket.socket(socket.AF_UNIX)
-                far.connect(self.target)
             except OSError:
                 return
-            self.sockets += [near, far]
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                far.connect(self.target)
+            except OSError:
+                near.close()
+                continue
+            with self.lock:
+                if listener is not self.listener:  # it was cut meanwhile
+                    near.close()
+                    far.close()
+                    return
+                self.sockets += [near, far]
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
 
@@ -252,16 +262,17 @@ class WayToPostgres:
 
     def cut(self):
         """Both sides see their connections end, and new ones are refused."""
-        if self.listener is not None:
-            os.unlink(f"{self.folder}/.s.PGSQL.5432")
-            self.listener.shutdown(socket.SHUT_RDWR)
-            self.listener.close()
-            self.listener = None
-        for each in self.sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        self.sockets.clear()
+        with self.lock:
+            if self.listener is not None:
+                os.unlink(f"{self.folder}/.s.PGSQL.5432")
+                self.listener.shutdown(socket.SHUT_RDWR)
+                self.listener.close()
+                self.listener = None
+            for each in self.sockets:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+                each.close()
+            self.sockets.clear()
         self.flows.set()  # threads end
 
 

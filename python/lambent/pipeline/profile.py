@@ -73,11 +73,13 @@ def _batch_times(app: Any, runner: Runner, events: List[Any], repeat: int, progr
     most = app.batch if takes_batches else 1
     size = min(2, most)
     while size > 1:
+        requests = [app.decode(events[i % len(events)]) for i in range(size)]
+        values = {"$" + name: [request[name] for request in requests] for name in requests[0]}
         for turn in range(repeat + 1):
             progress("a batch of %d, run %d of %d" % (size, turn, repeat))
-            requests = [app.decode(events[(turn + i) % len(events)]) for i in range(size)]
-            values = {"$" + name: [request[name] for request in requests] for name in requests[0]}
             for name, node in runner.nodes.items():
+                if name in values and not runner.takes_batches(name):
+                    continue  # it runs one request after the other, which was measured
                 values[name] = runner.run(name, list(zip(*[values[source] for source in node.inputs])))
                 measured = runner.measured[name]
                 if turn > 0 and measured.together and measured.ran == size:
@@ -112,7 +114,9 @@ def merge(old: Any, new: Dict[str, Any]) -> Dict[str, Any]:
     for name, component in new["components"].items():
         known = old.get("components", {}).get(name, {})
         both = dict(component, ms=dict(known.get("ms", {}), **component["ms"]))
-        batches = dict(known.get("batch_ms", {}), **component.get("batch_ms", {}))
+        # A shape that was measured again without batches has none any more.
+        others = {shape: times for shape, times in known.get("batch_ms", {}).items() if shape not in component["ms"]}
+        batches = dict(others, **component.get("batch_ms", {}))
         if batches:
             both["batch_ms"] = batches
         for key in ("weights_mb", "memory_mb", "output_bytes"):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace lambent::pipeline {
 namespace {
@@ -100,8 +101,10 @@ void ProfileEstimate::learn_time(const ComponentRun& run, const SliceShape& shap
     return;
   }
   const unsigned size = std::bit_floor(run.ran);
+  Weight& weight = times_[{run.component, shape.name, size}];
+  if (weight.runs == 0 && !std::exchange(weight.warm, true)) return;
   Duration& time = component.batch_times_by_shape[shape.name][size];
-  time = mixed(time, run.time, times_[{run.component, shape.name, size}].next());
+  time = mixed(time, run.time * size / run.ran, weight.next());
 }
 
 void ProfileEstimate::replace(const ComponentRun& run, const SliceShape& shape) {
@@ -116,7 +119,14 @@ void ProfileEstimate::replace(const ComponentRun& run, const SliceShape& shape) 
   }
   component.memory = run.memory;
   component.output = run.output;
-  component.time_by_shape[shape.name] = run.time / run.ran;
+  // What batches were found to take was beside what one took then.
+  Duration& alone = component.time_by_shape[shape.name];
+  const Duration before = std::exchange(alone, run.time / run.ran);
+  const auto batches = component.batch_times_by_shape.find(shape.name);
+  if (before > Duration(0) && batches != component.batch_times_by_shape.end()) {
+    const double ratio = to_seconds(alone) / to_seconds(before);
+    for (auto& [size, time] : batches->second) time = from_seconds(to_seconds(time) * ratio);
+  }
   times_[{run.component, shape.name, 1}].runs = kTrusted;
   know(shape);
 }

@@ -49,6 +49,7 @@ class ProfileEstimate {
  private:
   struct Weight {
     uint64_t runs = 0;
+    bool warm = false;  // a first run has prepared what others find
     // Of the newest: as in a mean over all at first, and never too small to follow a change.
     double next();
   };

@@ -56,17 +56,24 @@ TEST(ProfileEstimate, BatchesAreLearntByTheirSizeAndSayNothingOfOneRequest) {
   estimate.add(run_of(milliseconds(30)), kSmall);
   EXPECT_EQ(component.time_by_shape.at("1g.10gb"), milliseconds(30));
   EXPECT_TRUE(estimate.is_news());
+  // The first of a size prepares what the next find.
+  estimate.add(batch_of(4, milliseconds(4000)), kSmall);
+  estimate.add(batch_of(3, milliseconds(9000)), kSmall);
+  EXPECT_TRUE(component.batch_times_by_shape.empty());
   estimate.add(batch_of(4, milliseconds(40)), kSmall);
   estimate.add(batch_of(3, milliseconds(90)), kSmall);
   EXPECT_EQ(component.time_by_shape.at("1g.10gb"), milliseconds(30));
   EXPECT_EQ(component.batch_times_by_shape.at("1g.10gb"),
-            (std::map<unsigned, Duration>{{2, milliseconds(90)}, {4, milliseconds(40)}}));
+            (std::map<unsigned, Duration>{{2, milliseconds(60)}, {4, milliseconds(40)}}));
   EXPECT_TRUE(estimate.is_news()) << "plans without it are stale";
   estimate.add(batch_of(4, milliseconds(41)), kSmall);
   EXPECT_FALSE(estimate.is_news());
   for (int i = 0; i < 100; ++i) estimate.add(batch_of(4, milliseconds(80)), kSmall);
   EXPECT_NEAR(to_milliseconds(component.batch_times_by_shape.at("1g.10gb").at(4)), 80, 1);
   EXPECT_TRUE(estimate.is_news());
+  // Measured by itself at half the time, batches take half of what they took too.
+  estimate.replace(run_of(milliseconds(15)), kSmall);
+  EXPECT_NEAR(to_milliseconds(component.batch_times_by_shape.at("1g.10gb").at(4)), 40, 1);
 }
 
 // A profile that lies by a factor of two is found out, but not by one slow run.

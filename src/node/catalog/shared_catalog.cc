@@ -344,7 +344,8 @@ void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
 
 void SharedCatalog::give(std::string tenant, InvocationId id, std::string node, Done<void> done) {
   const auto given = [held = held_, tenant, id, done = std::move(done)](Result<void> outcome) {
-    if (outcome.ok()) held->invocations.erase({tenant, id});
+    const bool is_gone = !outcome.ok() && outcome.error().code == ErrorCode::kNotFound;
+    if (outcome.ok() || is_gone) held->invocations.erase({tenant, id});
     done(std::move(outcome));
   };
   writer_.change(sizeof(id), given,

@@ -123,13 +123,18 @@ std::optional<Error> refusal_of(const MemberTable& table, const std::string& fun
                                             "); try again later"};
 }
 
-// A node with these GPUs that becomes another program, which answers what is sent to it meanwhile.
-std::optional<std::string> one_that_gives_way(MemberTable& table, const GpuRequest& needs,
-                                              Instant now) {
+// A node that could serve the function and becomes another program, which answers what is sent to
+// it meanwhile.
+std::optional<std::string> one_that_gives_way(MemberTable& table, const NodeFacts::Known& known,
+                                              const routing::RouteRequest& request, Instant now) {
+  const std::vector<bool> serving =
+      known.is_pipeline ? table.serving(request.function) : std::vector<bool>();
   for (routing::NodeIndex index = 0; index < table.size(); ++index) {
     const std::string node = table.name_of(index);
-    const bool has_room = table.could_hold(index, needs.gpus, needs.memory);
-    if (has_room && table.may_be_silent(node, now)) return node;
+    const bool could = known.is_pipeline
+                           ? serving[index]
+                           : table.could_hold(index, known.needs.gpus, known.needs.memory);
+    if (could && table.may_be_silent(node, now)) return node;
   }
   return std::nullopt;
 }
@@ -509,9 +514,10 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
                           ? route_of_pipeline(*policy_, request, forward->call, table_)
                           : route_of(*policy_, request, known, name, table_);
   if (!chosen.ok()) {
-    const auto waits_for =
-        needs.gpus > 0 ? one_that_gives_way(table_, needs, uses_.loop.now()) : std::nullopt;
-    return waits_for ? send_to(forward, *waits_for) : forward->refuse(chosen.error());
+    const auto waits_for = one_that_gives_way(table_, *known, request, uses_.loop.now());
+    if (!waits_for) return forward->refuse(chosen.error());
+    repeats_.remember(forward->repeat_key, *waits_for);
+    return send_to(forward, *waits_for);
   }
   const std::optional<routing::Route>& route = *chosen;
   // This one takes no work either, and says so in its own words.
@@ -677,11 +683,19 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
     live->client_is_gone = true;
     if (const auto gone = std::exchange(live->on_client_gone, nullptr)) gone();
   });
-  links_.send(endpoint, request, Duration::zero(),
-              [this, forward, node, exchange, request](const LinkEnd& how) {
-                if (!exchange) *forward->client = std::move(request->responder);
-                sent(forward, node, exchange.get(), request->answered, how);
-              });
+  // One that gives way makes no handshake before it is the new program.
+  const Instant now = uses_.loop.now();
+  const Duration connect_time =
+      table_.may_be_silent(node, now)
+          ? std::max(NodeLinks::kConnectTime, table_.find(node)->silent_until - now)
+          : NodeLinks::kConnectTime;
+  links_.send(
+      endpoint, request, Duration::zero(),
+      [this, forward, node, exchange, request](const LinkEnd& how) {
+        if (!exchange) *forward->client = std::move(request->responder);
+        sent(forward, node, exchange.get(), request->answered, how);
+      },
+      connect_time);
 }
 
 // The home does not have it either, or cannot tell.
@@ -710,8 +724,13 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, Whole
     if (changes_volumes && facts_.volumes_changed) facts_.volumes_changed();
     return;
   }
-  table_.unreachable(node);
-  tell_watchers();
+  // What was cut off by one that gives way says nothing of the program that comes.
+  const bool was_announced =
+      how.kind == LinkEnd::Kind::kLost && table_.may_be_silent(node, uses_.loop.now());
+  if (!was_announced) {
+    table_.unreachable(node);
+    tell_watchers();
+  }
   uses_.log.warning("node_unreachable", {{"node", node}, {"error", how.why}});
   const auto destination = forward->call.destination;
   const bool not_sent = how.kind == LinkEnd::Kind::kNotSent;

@@ -83,6 +83,8 @@ Result<void> MemberTable::tell(const ClusterTold& told, Instant now) {
       if (entry.member.address != member.address && member.node != self_) {
         entry.state = MemberState::kUnknown;
         entry.missed = 0;
+        entry.silent_until = {};
+        entry.report = {};
       }
       entry.member = member;
       entry.endpoint = endpoints.at(member.node);

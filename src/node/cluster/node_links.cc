@@ -15,7 +15,6 @@ using http_relay::Passage;
 using http_relay::PassageEnd;
 using http_relay::Upstream;
 
-constexpr Duration kConnectTime = seconds(2);
 // Less than a server keeps idle connections (limits::kHttpIdleTimeout): what is used again is
 // rarely closed in that moment.
 constexpr Duration kIdleTime = seconds(30);
@@ -61,12 +60,13 @@ NodeLinks::~NodeLinks() {
 
 void NodeLinks::send(const http::Endpoint& endpoint,
                      std::shared_ptr<http_relay::RelayedRequest> request, Duration timeout,
-                     std::function<void(LinkEnd)> on_end) {
+                     std::function<void(LinkEnd)> on_end, Duration connect_time) {
   const uint64_t id = next_++;
   Flight& flight = flights_[id];
   flight.endpoint = endpoint;
   flight.request = std::move(request);
   flight.on_end = std::move(on_end);
+  flight.connect_time = connect_time;
   if (timeout > Duration::zero()) {
     flight.has_timer = true;
     flight.timer = loop_.call_after(timeout, [this, id] {
@@ -117,7 +117,7 @@ void NodeLinks::connect(uint64_t id, const Address& address) {
   OwnedFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return end(id, {LinkEnd::Kind::kNotSent, std::strerror(errno)});
   flight.upstream = std::make_unique<Upstream>(loop_, std::move(fd));
-  const auto limit = loop_.call_after(kConnectTime, [this, id] {
+  const auto limit = loop_.call_after(flight.connect_time, [this, id] {
     const auto found = flights_.find(id);
     if (found == flights_.end() || found->second.passage) return;
     end(id, {LinkEnd::Kind::kNotSent, "it does not accept connections in time"});

@@ -34,6 +34,9 @@ struct LinkEnd {
 
 class NodeLinks {
  public:
+  // Until a connection has come about, with its handshake.
+  static constexpr Duration kConnectTime = seconds(2);
+
   // Runs `work` on another thread, and then `completion` on the loop; false: it has too much to do.
   using Offload = std::function<bool(std::function<void()> work, std::function<void()> completion)>;
 
@@ -45,7 +48,8 @@ class NodeLinks {
   // `timeout` zero: the request may take as long as it takes. `on_end` comes once, in this turn or
   // a later one.
   void send(const http::Endpoint& endpoint, std::shared_ptr<http_relay::RelayedRequest> request,
-            Duration timeout, std::function<void(LinkEnd)> on_end);
+            Duration timeout, std::function<void(LinkEnd)> on_end,
+            Duration connect_time = kConnectTime);
   // All that is under way there is lost, and its connections are closed.
   void drop(const http::Endpoint& endpoint);
 
@@ -62,6 +66,7 @@ class NodeLinks {
     std::unique_ptr<http_relay::Upstream> upstream;
     std::unique_ptr<http_relay::Passage> passage;
     loop::TimerId timer;
+    Duration connect_time = kConnectTime;
     bool has_timer = false;
     bool reuses = false;
   };

@@ -100,7 +100,9 @@ using ReleaseCudaOptions = Entry<208, void(CudaOptions*)>;
 constexpr int kSeverityError = 3;
 constexpr int kDeviceAllocator = 0;
 constexpr int kDefaultMemory = 0;
-constexpr int kInvalidArgument = 2;  // of GetErrorCode
+// Codes of GetErrorCode that blame what was given: an argument, a file that is none of ONNX, an
+// operator that is not there, a graph that is none.
+constexpr int kOfWhatWasGiven[] = {2, 7, 9, 10};
 constexpr const char* kCudaProvider = "CUDAExecutionProvider";
 
 }  // namespace lambent::onnx::abi

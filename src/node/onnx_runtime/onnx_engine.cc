@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -65,7 +66,9 @@ class Api {
   Result<void> call(Arguments... arguments) const {
     abi::Status* status = Entry::in(table_)(arguments...);
     if (status == nullptr) return {};
-    const bool is_argument = direct<abi::GetErrorCode>(status) == abi::kInvalidArgument;
+    const int code = direct<abi::GetErrorCode>(status);
+    const bool is_argument =
+        std::ranges::find(abi::kOfWhatWasGiven, code) != std::end(abi::kOfWhatWasGiven);
     Error error{is_argument ? ErrorCode::kInvalidArgument : ErrorCode::kInternal,
                 direct<abi::GetErrorMessage>(status)};
     direct<abi::ReleaseStatus>(status);

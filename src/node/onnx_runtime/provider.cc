@@ -24,6 +24,17 @@ std::string what_lacks(const CudaFacts& facts) {
                                         : "");
 }
 
+// Nothing for a folder that cannot be read.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(folder, error), end; each != end && !error;
+       each.increment(error)) {
+    found.push_back(each->path());
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<Provider> provider_from(std::string_view word) {
@@ -47,11 +58,8 @@ std::vector<std::string> cuda_libraries_beside(const std::string& library) {
   // .../site-packages/onnxruntime/capi/libonnxruntime.so.1
   const fs::path packages = fs::path(library).parent_path().parent_path().parent_path() / "nvidia";
   std::vector<std::string> found;
-  std::error_code error, absent;
-  for (const fs::directory_entry& package : fs::directory_iterator(packages, error)) {
-    for (const fs::directory_entry& file : fs::directory_iterator(package.path() / "lib", absent)) {
-      found.push_back(file.path());
-    }
+  for (const fs::path& package : entries_of(packages)) {
+    for (const fs::path& file : entries_of(package / "lib")) found.push_back(file.string());
   }
   std::ranges::sort(found);
   std::vector<std::string> ordered;

@@ -192,8 +192,7 @@ void WorkflowHost::perform(CallEnded& work) {
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, maker, result->value);
     if (call.kind == FunctionKind::kKernel) run->makers[maker] = call.key;
-  } else if (store_ != nullptr && may_repeat(call.kind, function_of(*run, call.key).name,
-                                             {call.tenant, events_.find_function, graph_of_})) {
+  } else if (store_ != nullptr && run->repeatable.contains(call.key.component)) {
     auto& failure = std::get<Failure>(how);
     failure.without_effects = true;
     const auto input = run->run->input_of(call.key);

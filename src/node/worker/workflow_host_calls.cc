@@ -69,6 +69,9 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   if (is_new) {
     outputs->second = outputs_of(*run.graph, component, spec,
                                  {run.name.tenant, events_.find_function, graph_of_});
+    const bool may = may_repeat(made.kind, request.function.name,
+                                {run.name.tenant, events_.find_function, graph_of_});
+    if (may) run.repeatable.insert(component);
   }
   auto payload = payload_of(call, made.kind, outputs->second);
   if (!payload.ok()) {

@@ -35,7 +35,8 @@ struct WorkflowHost::LiveRun {
   std::set<ObjectId> sent;       // of those that it made here: other nodes have copies
   std::map<InvocationId, workflow::CallKey> makers;     // of objects: calls of kernel functions
   std::map<uint32_t, workflow::KernelOutputs> outputs;  // what those of a component become
-  Bytes values;                                         // its part of values_
+  std::set<uint32_t> repeatable;  // components whose calls had no effects when they were first made
+  Bytes values;                   // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;
 
