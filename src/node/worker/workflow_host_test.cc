@@ -163,8 +163,8 @@ TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   ASSERT_TRUE(running.ok());
   EXPECT_EQ(
       json_of(*running),
-      R"({"calls":[{"at_ms":0.0,"component":"detect","device":"0","function":"f","gpu":0,"init_ms":0.0,)"
-      R"("invocation":")" +
+      R"({"calls":[{"at_ms":0.0,"component":"detect","device":"0","function":"f","gpu":0,"gpus":["0"],)"
+      R"("init_ms":0.0,"invocation":")" +
           call +
           R"(","memory_ms":0.0,"queue_ms":1.25,"run_ms":0.75,"sandbox_ms":0.0,)"
           R"("start":"gpu_cold","took_ms":2.0,"wait_reason":"no_token"}],"calls_ended":1,)"
