@@ -272,6 +272,8 @@ class OneClusterOfThree(unittest.TestCase):
         self.cluster.wait_for(lambda: sum(self.cluster.completed("echo").values()) == 1)
         owner = self.cluster.owner("echo")
         other = next(name for name in "abc" if name != owner)
+        # It is counted before its outcome is kept.
+        self.cluster.wait_for(lambda: self.cluster[owner].request("GET", f"/v1/invocations/{accepted}").status == 200)
         self.cluster[owner].kill()
         with self.assertRaises(HttpError) as caught:
             self.cluster[other].request("GET", f"/v1/invocations/{accepted}")

@@ -431,9 +431,12 @@ class Batches(Pipelines):
 
     def test_no_batch_is_made_where_the_slo_leaves_no_time_for_two(self):
         self.create("tight", slo_ms=150, batch=2)
-        # What two take together is found out first.
-        self.burst("tight", range(1, 7))
-        self.worker.wait_for(lambda: self.describe("tight")["instances"][0]["batches"], what="that two were measured")
+        # What two take together is found out first; the first two of all are not counted.
+
+        def measured():
+            self.burst("tight", range(1, 7))
+            return self.describe("tight")["instances"][0]["batches"]
+        self.worker.wait_for(measured, what="that two were measured")
         answers = [reply.json for reply in self.burst("tight", range(1, 7))]
         self.assertEqual({each["together"] for each in answers}, {1})
 
