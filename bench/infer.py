@@ -181,6 +181,14 @@ def write_wheel(folder):
         wheel.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in wheel.namelist()))
 
 
+def create_model(worker, name, concurrency):
+    """The small model as a function that takes so many requests at once in a sandbox."""
+    worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
+                                  json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
+                  "lambent-model-server model.onnx --threads 1",
+                  tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency)})
+
+
 @contextlib.contextmanager
 def through_worker(folder):
     wheels = folder / "wheels"
@@ -190,10 +198,7 @@ def through_worker(folder):
     # The peers refuse no request because it would wait for long, and neither does this worker.
     with Worker("--gpu", "none", "--max-queue-time", "0", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
         for name, concurrency in (("m", 16), ("one", 1)):
-            worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
-                                          json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
-                          "lambent-model-server model.onnx --threads 1",
-                          tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency)})
+            create_model(worker, name, concurrency)
             deadline = time.monotonic() + 120
             while True:
                 try:

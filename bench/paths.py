@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from counts import Callgrind, spent
-from infer import REQUEST, find_library, model, write_wheel
+from infer import REQUEST, create_model, find_library, write_wheel
 from process_tree import descendants
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
 
@@ -62,8 +62,7 @@ def functions(worker, folder, uv):
     ways = [Path("native", invocations_path("native")), Path("python", invocations_path("python")),
             Path("asynchronous", invocations_path("native"), headers=EVENT), Path("http", "/f/server/")]
     if uv is not None:
-        worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json": json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}),
-                      "python3", "lambent-model-server model.onnx --threads 1", tags={"lambent:kind": "http", "lambent:http-concurrency": "16"})
+        create_model(worker, "m", 16)
         ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode()))
     return ways
 
@@ -91,7 +90,7 @@ def worker_with_functions(folder, under=()):
                 except SystemExit:
                     if time.monotonic() > deadline:
                         raise
-                    time.sleep(0.2)
+                    time.sleep(0.2)  # nothing tells when they are there
         yield worker, ways, connection
         connection.close()
 
@@ -111,7 +110,7 @@ def bare_echo(under=()):
 def watched(way, pid, address, clients, seconds, folder):
     """A closed loop, with what the program and those below it spent on each request. A loop before it starts what it needs."""
     way.load(address, clients, WARM_UP_S, folder)
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLE_S)  # its last runs are not of the measured loop
     below = [other for other in descendants(pid) if other != pid]
     before, before_below = spent(pid), sum(spent(other)[1] for other in below)
     run = way.load(address, clients, seconds, folder)
@@ -137,11 +136,11 @@ def flush_us(folder, times=200):
 def count(way, callgrind, pid, connection, requests):
     for _ in range(20):
         way.ask(connection)
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLE_S)  # runs that follow these are not counted, those that follow the next are
     callgrind.since_last(pid)
     for _ in range(requests):
         way.ask(connection)
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLE_S)  # see above
     return round(callgrind.since_last(pid) / requests)
 
 

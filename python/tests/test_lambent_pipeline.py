@@ -11,6 +11,7 @@ from pipeline_apps import APP, PYTHON, Folder, answer_to
 
 from lambent.pipeline import Component, Pipeline, PipelineError, channel, dag, stage_processes, values
 from lambent.pipeline.meter import DeviceMeter
+from lambent.pipeline.profile import merge
 from lambent.pipeline.runner import Runner
 
 
@@ -105,6 +106,22 @@ class DagTest(Folder):
             self.assertIn(words, error)
             self.assertNotIn("Traceback", error)
             self.assertNotIn("lambent/pipeline", error)
+
+
+class MergeTest(unittest.TestCase):
+    @staticmethod
+    def profile_of(shape, ms, batch_ms=None):
+        network = {"weights_mb": 1, "memory_mb": 1, "output_bytes": 4, "probability": 1.0, "ms": {shape: ms}}
+        if batch_ms:
+            network["batch_ms"] = {shape: batch_ms}
+        return {"profile": 1, "context_mb": 1, "start_ms": 1, "shapes": {shape: {}}, "components": {"network": network}}
+
+    def test_batches_of_a_shape_that_was_measured_without_are_dropped_and_those_of_others_stay(self):
+        old = merge(self.profile_of("small", 10, {"2": 12}), self.profile_of("large", 5, {"2": 6}))
+        self.assertEqual(old["components"]["network"]["batch_ms"], {"small": {"2": 12}, "large": {"2": 6}})
+        new = merge(old, self.profile_of("small", 9))["components"]["network"]
+        self.assertEqual(new["batch_ms"], {"large": {"2": 6}})
+        self.assertEqual(new["ms"], {"small": 9, "large": 5})
 
 
 class RunTest(Folder):

@@ -401,6 +401,13 @@ class RuntimeTest(unittest.TestCase):
                 self.assertTrue(said.startswith(message), said)
                 self.assertEqual(" (this function has no network: network = [" in said, explained, said)
 
+    def test_an_error_of_the_network_is_told_though_the_interfaces_cannot_be_read(self):
+        code = "import socket\ndef none():\n    raise OSError(24, 'Too many open files')\nsocket.if_nameindex = none\n" \
+               "def handler(e, c):\n    raise OSError(%r)\n"
+        message = "[Errno -3] Temporary failure in name resolution"
+        _, _, body = self.serve_one(code % message)
+        self.assertEqual(json.loads(body)["errorMessage"], message)
+
     def test_what_torch_could_not_fill_is_removed_and_what_is_in_use_stays(self):
         message = "RuntimeError: unable to allocate shared memory(shm) for file </%s>: No space left on device (28)"
         with tempfile.TemporaryDirectory() as folder:

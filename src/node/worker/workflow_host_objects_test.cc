@@ -206,7 +206,7 @@ TEST_F(WorkflowHostTest, WhatInnerWorkflowsOfKernelsReadStaysOnTheDevice) {
   for (const char* inner : {"returns", "ignores", "with_handler", "elsewhere", "absent"}) {
     EXPECT_FALSE(keeps(inner)) << inner;
   }
-  // One that calls itself, and many that call each other, end.
+  // The look into one that calls itself ends.
   workflow("reads", component("r", "reads", "$input.x"));
   EXPECT_FALSE(keeps("reads"));
 }
