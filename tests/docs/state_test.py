@@ -3,8 +3,9 @@ import collections
 import os
 import pathlib
 import re
-import subprocess
 import unittest
+
+from listed_tests import listed_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "claims.md"
@@ -78,9 +79,7 @@ class StatePage(unittest.TestCase):
                     self.assertIn(heading, slugs)
 
     def test_every_test_that_is_named_exists(self):
-        listed = subprocess.run(["ctest", "--test-dir", os.environ["LAMBENT_PREFIX"], "-N"], check=True, capture_output=True,
-                                text=True).stdout
-        names = set(re.findall(r"^ *Test +#\d+: (\S+)", listed, re.M))
+        names = listed_tests(os.environ["LAMBENT_PREFIX"])
         if any(name.endswith("_NOT_BUILT") for name in names):
             self.skipTest("some test programs are not built, so their tests are not known")
         families = {name.rsplit("/", 1)[0] for name in names if "/" in name}

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 import unittest
 
@@ -14,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import help_text  # noqa: E402
 import options
 import shell_commands
+from listed_tests import listed_tests
 from markdown import Block, Heading, Inline, cells_of, pieces_of
 from reader import Reader
 
@@ -132,8 +132,7 @@ def wrong_with_dev(words):
 def wrong_with_ctest(words):
     if words[:1] != ["-R"]:
         return None
-    done = subprocess.run(["ctest", "--test-dir", str(PREFIX), "-N", "-R", words[1]], capture_output=True, text=True)
-    return None if re.search(r"Total Tests: [1-9]", done.stdout) else f"ctest has no test like {words[1]}"
+    return None if listed_tests(PREFIX, words[1]) else f"ctest has no test like {words[1]}"
 
 
 class MentionsTest(unittest.TestCase):

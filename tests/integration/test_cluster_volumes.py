@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import pathlib
 import random
 import socket
@@ -115,10 +116,10 @@ class VolumesOfACluster(unittest.TestCase):
         return cluster[node].invoke("read", {"path": path}, **options)
 
     def copies(self, cluster, node):
-        """The files of all copies that the node has, by their paths in volumes."""
+        """The files of all copies that the node has, by their paths in volumes. The node may remove some meanwhile (os.walk passes over those)."""
         folder = pathlib.Path(cluster[node].folder) / "state/volume_copies"
-        return sorted("/".join(path.relative_to(folder).parts[1:2] + path.relative_to(folder).parts[3:])
-                      for path in folder.glob("*/*/tree/**/*") if path.is_file())
+        found = [pathlib.Path(at, name).relative_to(folder).parts for at, _, names in os.walk(folder) for name in names]
+        return sorted("/".join(parts[1:2] + parts[3:]) for parts in found if len(parts) > 3 and parts[2] == "tree")
 
     def counted(self, cluster, node, name):
         return sum(float(line.split()[-1]) for line in cluster[node].metrics().splitlines() if line.startswith(name))

@@ -24,8 +24,9 @@ constexpr Duration kNoQueueTime = Duration::max();
 constexpr int kFreshWait = 3;
 constexpr int kPromisedWait = 5;
 constexpr int kLongestWait = 7;
-// Runs that take less count as this: below it the machine decides what a call takes.
-constexpr Duration kLeastService = milliseconds(5);
+// Runs that take less count as this: a machine with other work can stand still for so long, and a
+// queue that comes of that is no overload.
+constexpr Duration kLeastService = milliseconds(20);
 // What a client is told at most: this, or so many turns if that is longer.
 constexpr Duration kFurthestPromise = seconds(10);
 constexpr int kFurthestTurn = 64;

@@ -117,6 +117,18 @@ TEST(OverloadWatch, ItLastsUntilTheQueueHasBeenEmptyForAWhile) {
   EXPECT_FALSE(world.offer());
 }
 
+TEST(OverloadWatch, ClientsOfAFastFunctionMayWaitForAMachineThatStandsStill) {
+  OverloadWatch watch;
+  Flow flow;
+  flow.execution = RunningMean(microseconds(300), 100);
+  flow.pending = 95;
+  const Instant begun(seconds(1));
+  flow.oldest_since = begun - milliseconds(1);
+  for (int i = 0; i < 96; ++i) watch.offered(flow, begun);
+  EXPECT_FALSE(watch.is_suspect(flow, begun + milliseconds(20)));
+  EXPECT_TRUE(OverloadWatch::has_room(flow, microseconds(300), false)) << "all 96 within three runs";
+}
+
 TEST(OverloadWatch, AFunctionThatHasNeverRunIsNotOverloaded) {
   World world;
   world.flow().execution = {};
