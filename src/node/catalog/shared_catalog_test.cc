@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/base/time.h"
+#include "node/catalog/invocation_archive.h"
 #include "node/catalog/postgres_database.h"
 #include "node/catalog/shared_schema.h"
 #include "node/catalog/testing/postgres_server.h"
@@ -461,6 +462,26 @@ TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
   EXPECT_EQ((*result)->payload, "\xff'\\x");
   EXPECT_EQ((*result)->error->message, "why");
   EXPECT_EQ((*result)->device, DeviceId(3));
+}
+
+TEST_P(SharedTables, AResultNamesAllDevicesOfItsRunAndProgramsBeforeReadItsFirst) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  InvocationResult result{.id = kOne, .beside = {DeviceId(2), DeviceId(64)}};
+  result.device = DeviceId(1);
+  ASSERT_TRUE(commit([&](Database& database) {
+                return finish_shared_async(database, a_, "default", result, kNow + seconds(60), {},
+                                           kNow);
+              }).ok());
+  const auto kept = read_shared_result(*database_, "default", kOne);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ((*kept)->device, DeviceId(1));
+  EXPECT_EQ((*kept)->beside, result.beside);
+  // What these read has the form that it had before there were several.
+  auto ask = database_->prepare("SELECT result FROM shared_invocations WHERE state = 'done'");
+  ASSERT_TRUE(ask.ok() && ask->next().ok());
+  result.beside.clear();
+  EXPECT_EQ(ask->column_text(0), bytes_of_result(result));
 }
 
 TEST_P(SharedTables, RevisionsHaveNumbersOfAllNodesAndTheirCodeIsKept) {

@@ -532,13 +532,14 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
       database.prepare("UPDATE shared_invocations SET state = 'done', request = ?5, result = ?6, "
                        "expires_at_ns = " +
                        from_now(database, "?7") +
-                       ", runs = ?8, destination = ?9 WHERE tenant = ?1 AND id = ?2 AND state <> "
-                       "'done' AND owner = ?3 AND life = ?4"));
+                       ", runs = ?8, destination = ?9, beside = ?10 WHERE tenant = ?1 AND id = ?2 "
+                       "AND state <> 'done' AND owner = ?3 AND life = ?4"));
   update.bind_text(1, tenant).bind_blob(2, bytes_of_id(result.id));
   update.bind_text(3, owner.node).bind_text(4, owner.life);
   update.bind_blob(5, "").bind_blob(6, bytes_of_result(result));
   update.bind(7, (expires_at - now).count());
   update.bind(8, uint64_t{result.runs}).bind_text(9, result.destination);
+  update.bind(10, bits_of(result.beside));
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_shared_invocation(result.id);
   return {};
@@ -547,9 +548,10 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
 Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,
                                                            InvocationId id) {
-  ASSIGN_OR_RETURN(Statement ask,
-                   database.prepare("SELECT result, runs, destination FROM shared_invocations "
-                                    "WHERE tenant = ?1 AND id = ?2"));
+  ASSIGN_OR_RETURN(
+      Statement ask,
+      database.prepare("SELECT result, runs, destination, beside FROM shared_invocations "
+                       "WHERE tenant = ?1 AND id = ?2"));
   ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool there, ask.next());
   if (!there) return no_shared_invocation(id);
@@ -558,6 +560,8 @@ Result<std::optional<InvocationResult>> read_shared_result(Database& database,
   result.id = id;
   result.runs = static_cast<unsigned>(ask.column_uint(1));
   result.destination = ask.column_text(2);
+  const uint64_t beside = ask.column_uint(3);
+  if (beside != 0) result.beside = devices_of(beside);
   return std::optional<InvocationResult>(std::move(result));
 }
 
