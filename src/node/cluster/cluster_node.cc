@@ -463,7 +463,8 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   // The home may have what this node cannot tell of, and knows which versions there are.
   const bool asks_home = !known && (is_qualified(name) || forward->unsure);
   if (asks_home && !is_lost(table_.home())) return go_home(forward);
-  if (const std::string* first = repeats_.find(forward->repeat_key)) {
+  const std::string* first = repeats_.find(forward->repeat_key);
+  if (first != nullptr && *first != forward->refused_by) {
     const MemberTable::Entry* entry = table_.find(*first);
     if (*first == self()) return answer_here(forward);
     // One that gets no more work may still have the first.
@@ -649,6 +650,12 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
     request->has_body = has_body(forward->call.request);
     request->upgrade = http::upgrade_of(forward->call.request.headers);
   }
+  // What came of a body that streams is not there to be sent again.
+  if (forward->body || !request->has_body) {
+    request->keeps = [](const http::Response& answer) {
+      return answer.headers.contains(http::kNotBegun);
+    };
+  }
   // Weak: the request has the responder, which has this.
   request->responder.on_disconnect([weak = std::weak_ptr(request)] {
     const auto live = weak.lock();
@@ -666,9 +673,27 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
       endpoint, request, Duration::zero(),
       [this, forward, node, exchange, request](const LinkEnd& how) {
         if (!exchange) *forward->client = std::move(request->responder);
+        const bool is_refused = request->kept && how.kind == LinkEnd::Kind::kAnswered;
+        if (is_refused) return refused_by(forward, node);
         sent(forward, node, exchange.get(), request->answered, how);
       },
       connect_time);
+}
+
+// It stops, and has begun nothing of the request.
+void ClusterNode::refused_by(const ForwardPtr& forward, const std::string& node) {
+  if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
+    --entry->outstanding;
+  }
+  table_.stops(node);
+  tell_watchers();
+  forward->refused_by = node;
+  if (!forward->was_home && forward->attempts < kMostAttempts) {
+    ++counts_.retried;
+    return choose(forward);
+  }
+  forward->refuse({ErrorCode::kUnavailable,
+                   "node '" + node + "' is stopping, and has begun nothing of it; try again"});
 }
 
 // The home does not have it either, or cannot tell.

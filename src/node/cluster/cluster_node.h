@@ -110,7 +110,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::optional<Error> unsure;              // why it is not told whether there is the function
     unsigned attempts = 0;
     Instant sent_at{};
-    bool was_home = false;  // asked because another node does not have the function
+    bool was_home = false;        // asked because another node does not have the function
+    std::string refused_by = {};  // a node that stops, where no earlier one of the client is
   };
   using ForwardPtr = std::shared_ptr<Forward>;
 
@@ -122,6 +123,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
   void send_to(const ForwardPtr& forward, const std::string& node);
+  void refused_by(const ForwardPtr& forward, const std::string& node);
   void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
   http::Request request_for(const Forward& forward) const;

@@ -149,6 +149,12 @@ bool MemberTable::may_be_silent(const std::string& node, Instant now) {
   return entry != nullptr && entry->state != MemberState::kLost && now < entry->silent_until;
 }
 
+void MemberTable::stops(const std::string& node) {
+  Entry* entry = find(node);
+  if (entry == nullptr || entry->state != MemberState::kUp) return;
+  set_state(*entry, MemberState::kDraining);
+}
+
 void MemberTable::unreachable(const std::string& node) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;

@@ -48,6 +48,8 @@ class MemberTable final : public routing::NodeView {
   // It becomes another program, so that its silence is no loss until then.
   void let_be_silent(const std::string& node, Instant until);
   bool may_be_silent(const std::string& node, Instant now);
+  // It refused work because it stops: it gets none before it says that it takes some.
+  void stops(const std::string& node);
   // A connection to it failed: it is lost until it answers again.
   void unreachable(const std::string& node);
   // Forgets members whose lease ran out and that do not answer.

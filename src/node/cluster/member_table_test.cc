@@ -107,6 +107,19 @@ TEST(MemberTableTest, OneThatBecomesAnotherProgramMayBeSilentUntilItsTimeOrItsLo
   EXPECT_FALSE(table.may_be_silent("x", at(1)));
 }
 
+TEST(MemberTableTest, OneThatRefusedWorkGetsNoneUntilItSaysThatItTakesSome) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.reported("b", report("b"));
+  table.stops("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kDraining);
+  table.reported("b", report("b"));
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
+  table.unreachable("b");
+  table.stops("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kLost);
+}
+
 TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());
