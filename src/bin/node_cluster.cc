@@ -81,7 +81,7 @@ worker::OtherNodes gpus_of_others(cluster::ClusterNode& node) {
   // The first node takes changes while it answers. This one then only has copies.
   worker::OtherNodes others{.judged = node.is_replica() && node.home() != node.self() &&
                                       !node.is_lost(node.home())};
-  for (cluster::ClusterNode::Other& other : node.others()) {
+  for (cluster::OtherMembers::Hardware& other : node.others().hardware()) {
     if (!other.gpus) others.judged = true;
     others.gpus.push_back(std::move(other.gpus).value_or(std::vector<Bytes>()));
     others.slices.push_back(std::move(other.slices));
@@ -111,29 +111,6 @@ uint64_t hash_of(const tenants::AccessControl& access, const FunctionName& funct
 bool can_run_here(worker::Worker& worker, const FunctionSpec& spec) {
   if (spec.kind == FunctionKind::kPipeline) return worker.status().serves_pipeline(spec.id);
   return holds(worker.deployments().gpus().own(), spec);
-}
-
-// Any of the nodes that have what the function takes, if this one has not.
-NodeSharedCatalog::Runner runner_of(const FunctionSpec& spec, const NodeCluster::Dependencies& uses,
-                                    cluster::ClusterNode& node) {
-  NodeSharedCatalog::Runner runner;
-  if (can_run_here(uses.worker, spec)) return runner;
-  std::vector<std::string> there;
-  for (const cluster::ClusterNode::Other& other : node.others()) {
-    // One of which nothing was heard, or of a program that does not say.
-    const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
-    const bool is_unknown = is_pipeline ? other.pipelines == nullptr : !other.gpus;
-    const bool can_run = is_pipeline ? other.pipelines != nullptr &&
-                                           std::ranges::binary_search(
-                                               *other.pipelines, hash_of(uses.access, spec.name))
-                                     : !is_unknown && holds(*other.gpus, spec);
-    if (!can_run && !is_unknown) continue;
-    const bool answers = other.tenants != nullptr;
-    if (answers && can_run) there.push_back(other.node);
-    if (!answers) runner.is_away = true;
-  }
-  if (there.empty()) return runner;
-  return {.node = there[uses.random.next() % there.size()]};
 }
 
 // What runs of a workflow call, for the choice of their node.
@@ -192,6 +169,10 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
     report.pipelines->push_back(hash_of(access, function));
   }
   std::ranges::sort(*report.pipelines);
+  for (const FunctionName& function : worker.status().pipelines_served_later()) {
+    report.pipelines_later.push_back(hash_of(access, function));
+  }
+  std::ranges::sort(report.pipelines_later);
   report.revoked = access.unagreed_revocations();
   report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
   return report;
@@ -265,7 +246,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   made->quotas_ = std::make_unique<NodeQuotas>(NodeQuotas::Dependencies{
       .loop = uses.loop, .worker = worker, .access = access, .others = [&node] {
         NodeQuotas::Told told;
-        for (const auto& other : node.others()) {
+        for (const auto& other : node.others().all()) {
           told.nodes.push_back(other.tenants);
           if (other.tenants != nullptr && other.node < node.self()) ++told.position;
         }
@@ -345,20 +326,22 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
          .is_home = [&node] { return node.home() == node.self(); },
          .agreed = [&replica](const std::string& tenant,
                               const std::string& function) { replica.agreed(tenant, function); },
-         .runner_of = [&node,
-                       uses](const FunctionSpec& spec) { return runner_of(spec, uses, node); }});
+         .taker_of = [&node](
+                         const std::string& tenant,
+                         const FunctionName& name) { return node.others().taker_of(tenant, name); },
+         .self = node.self()});
   }
 }
 
 void NodeCluster::seek_objects(frontend::PeerObjects& objects, const AccessService& access) {
   objects.seek_in_cluster([node = node_.get(), &access](TenantId tenant) {
     frontend::ObjectSources sources;
-    for (cluster::ClusterNode::Other& other : node->others()) {
+    for (const cluster::OtherMembers::One& other : node->others().all()) {
       if (other.is_lost) {
-        sources.lost.push_back(other.node);
+        sources.lost.emplace_back(other.node);
       } else {
         sources.nodes.push_back(
-            {std::move(other.endpoint), node->signer(access.tenant_name(tenant))});
+            {node->others().way_to(other), node->signer(access.tenant_name(tenant))});
       }
     }
     return sources;
@@ -408,7 +391,7 @@ std::string NodeCluster::metrics_text() {
 
 std::function<std::string()> reports_of(NodeCluster* cluster) {
   if (cluster == nullptr) return {};
-  return [cluster] { return cluster->node().own_report_json(); };
+  return [cluster] { return cluster::to_json(cluster->node().own_report()); };
 }
 
 std::function<std::string(const std::string& sha256)> packages_in(const std::string& state_folder) {

@@ -58,8 +58,8 @@ void NodeImages::connect(cluster::ClusterNode& node, const AccessService& access
     }
     std::vector<std::string> nodes;
     if (node.home() != node.self()) nodes.push_back(node.home());
-    for (const auto& other : node.others()) {
-      if (other.node != node.home()) nodes.push_back(other.node);
+    for (const auto& other : node.others().all()) {
+      if (other.node != node.home()) nodes.emplace_back(other.node);
     }
     return nodes;
   };

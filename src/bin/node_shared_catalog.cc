@@ -19,10 +19,9 @@ using nlohmann::json;
 
 constexpr Duration kLookPeriod = seconds(1);
 constexpr size_t kClaimedAtOnce = 256;
-// With so many that wait no more are taken over.
-constexpr size_t kMostWaiting = 16 * kClaimedAtOnce;
-// An invocation that was taken over waits so many looks for its function to come here.
-constexpr unsigned kMostLooks = 30;
+constexpr size_t kFunctionsAtOnce = 256;
+// With so many that the catalog does not release no more are taken over.
+constexpr size_t kMostNotGiven = 4 * kClaimedAtOnce;
 constexpr size_t kLifeBytes = 8;
 constexpr size_t kMostClusterKey = 4096;
 
@@ -410,9 +409,9 @@ void NodeSharedCatalog::look() {
   shared_access_->look([] {});
   if (worker_ == nullptr || worker_->draining()) return;
   bring_versions();
-  resume_waiting();
+  for (catalog::SharedInvocation& each : std::exchange(not_given_, {})) resume(std::move(each));
   ask_time();
-  if (waiting_.size() >= kMostWaiting) return;
+  if (not_given_.size() >= kMostNotGiven) return;
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
     if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
   });
@@ -423,24 +422,39 @@ void NodeSharedCatalog::claim(const std::vector<std::string>& owners) {
   for (const std::string& owner : owners) {
     if (others_.is_lost(owner)) lost.push_back(owner);
   }
-  shared_->claim(std::move(lost), kClaimedAtOnce, [self = self_](auto invocations) {
+  shared_->functions_to_claim(lost, take_over_.after(), kFunctionsAtOnce,
+                              [self = self_, lost](const auto& functions) {
+                                if (*self == nullptr || !functions.ok()) return;
+                                (*self)->claim_of(lost, *functions);
+                              });
+}
+
+void NodeSharedCatalog::claim_of(const std::vector<std::string>& lost,
+                                 const std::vector<catalog::TenantFunction>& functions) {
+  auto taken = take_over_.choose(functions, kFunctionsAtOnce,
+                                 [this](const auto& function) { return prospect_of(function); });
+  // Also for none: what this process had without knowing it comes with the next look.
+  shared_->claim(lost, std::move(taken), kClaimedAtOnce, [self = self_](auto invocations) {
     if (*self != nullptr) (*self)->claimed(std::move(invocations));
   });
+}
+
+asynchronous::Prospect NodeSharedCatalog::prospect_of(
+    const catalog::TenantFunction& function) const {
+  const auto& [tenant, name] = function;
+  const auto known = access_->find_tenant(tenant);
+  if (!known.ok()) return asynchronous::Prospect::kUnknown;
+  const FunctionName called{known->id, name};
+  if (!worker_->find_function(called).ok()) return asynchronous::Prospect::kUnknown;
+  const bool has_taker = others_.taker_of(tenant, called).has_value();
+  return has_taker ? asynchronous::Prospect::kRuns : asynchronous::Prospect::kWaits;
 }
 
 void NodeSharedCatalog::claimed(Result<std::vector<catalog::SharedInvocation>> claimed) {
   if (!claimed.ok() || claimed->empty()) return;
   log_.info("asynchronous_invocations_taken_over",
             {{"count", static_cast<int64_t>(claimed->size())}});
-  for (catalog::SharedInvocation& each : *claimed) waiting_.push_back({std::move(each)});
-  resume_waiting();
-}
-
-void NodeSharedCatalog::resume_waiting() {
-  std::vector<Waiting> all = std::exchange(waiting_, {});
-  for (Waiting& each : all) {
-    if (!resume(each)) waiting_.push_back(std::move(each));
-  }
+  for (catalog::SharedInvocation& each : *claimed) resume(std::move(each));
 }
 
 void NodeSharedCatalog::give(catalog::SharedInvocation invocation, const std::string& node) {
@@ -451,37 +465,33 @@ void NodeSharedCatalog::give(catalog::SharedInvocation invocation, const std::st
       held->tenant, held->request.id, node, [self = self_, held](const Result<void>& given) {
         const bool is_elsewhere = given.ok() || given.error().code == ErrorCode::kNotFound;
         if (is_elsewhere || *self == nullptr) return;
-        (*self)->waiting_.push_back({std::move(*held)});
+        (*self)->not_given_.push_back(std::move(*held));
       });
 }
 
-bool NodeSharedCatalog::resume(Waiting& waiting) {
-  catalog::SharedInvocation& invocation = waiting.invocation;
+void NodeSharedCatalog::resume(catalog::SharedInvocation invocation) {
   const auto tenant = access_->find_tenant(invocation.tenant);
-  const bool waits_on = ++waiting.looks < kMostLooks;
   if (!tenant.ok()) {
-    if (waits_on) return false;
     InvocationResult result{.id = invocation.request.id, .outcome = Outcome::kRejected};
     result.error = tenant.error();
     shared_->finish_async(invocation.tenant, result,
                           loop_.clock().wall_now() + std::chrono::hours(1), {},
                           [](Result<void>) {});
-    return true;
+    return;
   }
   FunctionName function = invocation.request.function;
   function.tenant = tenant->id;
   const auto spec = worker_->find_function(function);
-  if (!spec.ok() && waits_on) return false;
   if (spec.ok()) {
-    const Runner runner = others_.runner_of(*spec);
-    if (runner.is_away) return false;
-    if (!runner.node.empty()) return give(std::move(invocation), runner.node), true;
+    const auto taker = others_.taker_of(invocation.tenant, function);
+    // In this moment no node can run it any more: it is looked at again, as one of no process.
+    if (!taker) return give(std::move(invocation), others_.self);
+    if (*taker != others_.self) return give(std::move(invocation), *taker);
   }
   catalog::AsyncInvocation pending = catalog::pending_of(std::move(invocation));
   pending.request.function.tenant = tenant->id;
   if (spec.ok()) pending.function = spec->id;
   worker_->resume(std::move(pending));
-  return true;
 }
 
 }  // namespace lambent

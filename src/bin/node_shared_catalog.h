@@ -20,6 +20,7 @@
 #include "core/domain/cluster.h"
 #include "core/http/message.h"
 #include "core/loop/event_loop.h"
+#include "decide/asynchronous/take_over.h"
 #include "node/catalog/shared_catalog.h"
 #include "node/tenants/access_control.h"
 #include "node/worker/shared_functions.h"
@@ -36,18 +37,15 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
                                                          FaultPoints* faults);
   ~NodeSharedCatalog() override;
 
-  // Who runs a function for which this node has not what it takes. Neither: this node does, since
-  // no other could.
-  struct Runner {
-    std::string node = {};
-    bool is_away = false;  // those that could, do not answer
-  };
   struct Others {
     std::function<bool(const std::string& node)> is_lost;  // whether it does not answer
     std::function<bool()> is_home;                         // whether this node is the first one
     // Told of each function of this node that all have agreed on, before who changed it is.
     std::function<void(const std::string& tenant, const std::string& name)> agreed;
-    std::function<Runner(const FunctionSpec&)> runner_of;
+    // As OtherMembers::taker_of().
+    std::function<std::optional<std::string>(const std::string& tenant, const FunctionName&)>
+        taker_of;
+    std::string self;  // what this node is called
   };
   // All outlive it.
   void connect(catalog::Catalog& catalog, worker::Worker& worker, tenants::AccessControl& access,
@@ -79,10 +77,6 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   const std::string& unreachable() const { return unreachable_; }
 
  private:
-  struct Waiting {
-    catalog::SharedInvocation invocation;
-    unsigned looks = 0;
-  };
   NodeSharedCatalog(std::string packages, loop::EventLoop& loop, LogSink& log);
 
   void read_contents(uint64_t known, std::function<void(Result<http::Response>)> done);
@@ -93,9 +87,11 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
 
   void look();
   void claim(const std::vector<std::string>& owners);
+  void claim_of(const std::vector<std::string>& lost,
+                const std::vector<catalog::TenantFunction>& functions);
+  asynchronous::Prospect prospect_of(const catalog::TenantFunction& function) const;
   void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
-  void resume_waiting();
-  bool resume(Waiting& waiting);
+  void resume(catalog::SharedInvocation invocation);
   void give(catalog::SharedInvocation invocation, const std::string& node);
   void note(bool reached, const std::string& why);
   // What the database's clock says now; nothing: it was not heard yet.
@@ -116,7 +112,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   std::map<std::pair<std::string, std::string>, std::string> given_;
   // As they were read last: their settings. Nothing: they were not read yet.
   std::optional<std::map<std::string, std::string>> tenants_;
-  std::vector<Waiting> waiting_;  // for functions to come, or for nodes that can run them
+  asynchronous::TakeOver take_over_;
+  // That the catalog did not take back or give away: it is tried again.
+  std::vector<catalog::SharedInvocation> not_given_;
   bool versions_are_brought_ = false;
   loop::TimerId timer_;
   // Points to this until it ends. Shared with callbacks.

@@ -1,6 +1,7 @@
 """Three workers that share a catalog in PostgreSQL: each takes changes, the loss of any node loses nothing that was acknowledged, and
 without PostgreSQL what is known runs on."""
 import base64
+import concurrent.futures
 import json
 import pathlib
 import shutil
@@ -232,6 +233,43 @@ class WhatANodeCannotRun(unittest.TestCase):
         cluster.wait_for(lambda: result("c").status == 200, 40)
         self.assertEqual((result("a").json, witness.begun["long"]), ({"id": "long"}, 2))
         self.assertEqual(cluster.completed("work", "ac"), {"a": 0, "c": 1})
+
+
+    def test_what_no_living_node_can_run_keeps_nothing_else_from_being_taken_over(self):
+        postgres, witness = Postgres(self), Witness(self)
+        cluster = Cluster(self, names="ab", gpu={"a": "none", "b": "emulated:v100-16gb"},
+                          flags=("--catalog", postgres.url, "--mount-allow", str(witness.folder)))
+        cluster.wait_until_up()
+        cluster["a"].create_python("work", WITNESSED, timeout=60, tags={**witness.tags, "lambent:gpu-memory": "4GiB"})
+        cluster["a"].create_python("plain", WITNESSED, tags=witness.tags)
+        cluster.wait_for(lambda: {"work", "plain"} <= {each["name"] for each in cluster["b"].request("GET", "/v1/functions").json["functions"]})
+        cluster["a"].request("POST", "/v1/cluster/nodes/a/drain")
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "draining")
+        # More than a node ever takes over at once, before what any node can run.
+        waiting = 4400
+        cluster["b"].invoke("work", {"id": "long", "seconds": 50}, "Event")
+        cluster.wait_for(lambda: witness.begun["long"] == 1)
+        numbers = iter(range(waiting))
+
+        def submit():
+            for number in numbers:
+                cluster["b"].invoke("work", {"id": f"w{number}"}, "Event")
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            for each in [threads.submit(submit) for _ in range(8)]:
+                each.result()
+        accepted = [cluster["b"].invoke("plain", {"id": f"p{number}", "seconds": 1}, "Event") for number in range(30)]
+        last = accepted[-1].headers["x-amzn-requestid"]
+        had_begun = set(witness.begun)
+        cluster["b"].kill()
+        result = lambda: cluster["a"].request("GET", "/v1/invocations/" + last).status
+        cluster.wait_for(lambda: result() == 200, 60)
+        counted = postgres.query("SELECT function, count(*) FROM shared_invocations WHERE state <> 'done' GROUP BY function")
+        self.assertGreaterEqual(int(dict(row.split("|") for row in counted)["work"]), waiting - len(had_begun))
+        # With the GPU all of it runs.
+        cluster["b"].start()
+        pending = lambda: postgres.query("SELECT count(*) FROM shared_invocations WHERE state <> 'done' AND function = 'work'")
+        before = int(pending()[0])
+        cluster.wait_for(lambda: int(pending()[0]) < before - 100, 120)
 
 
 class LookupsWithoutPostgresql(unittest.TestCase):

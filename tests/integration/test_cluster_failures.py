@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from cluster_world import WITNESSED, Load, NodeBehindCable, SlowLink, Switch, Witness
+from cluster_world import WITNESSED, Load, NodeBehindCable, Postgres, SlowLink, Switch, Witness
 from harness import HttpError, Worker, claim_ports
 from test_cluster import Cluster
 
@@ -203,6 +203,40 @@ class SlowNetwork(unittest.TestCase):
                 node.wait_for(lambda run=run: witness.ended[run])
                 self.assertEqual((witness.begun[run], states(node)), (1, ["up", "up"]))
         self.assertGreater(sum(node.request("GET", "/v1/cluster").json["requests"]["forwarded"] for node in nodes.values()), 0)
+
+
+class CutOffFromTheOthersOnly(unittest.TestCase):
+    """All nodes reach PostgreSQL; one of them and the others do not hear each other."""
+
+    def test_nothing_that_it_runs_is_taken_over_and_changes_on_both_sides_come_to_all(self):
+        postgres, witness = Postgres(self), Witness(self)
+        cluster = CabledCluster(self, flags=("--catalog", postgres.url, "--mount-allow", str(witness.folder)))
+        cluster.wait_until_up()
+        cluster["a"].create_python("work", WITNESSED, timeout=30, tags=witness.tags)
+        cluster.wait_for(lambda: cluster["c"].invoke("work", {"id": "known"}).json == {"id": "known"})
+        for name in "ab":
+            cluster[name].request("POST", f"/v1/cluster/nodes/{name}/drain")
+        cluster.wait_for(lambda: [cluster.states("c")[name] for name in "ab"] == ["draining"] * 2)
+        accepted = cluster["c"].invoke("work", {"id": "long", "seconds": 12}, "Event").headers["x-amzn-requestid"]
+        cluster.wait_for(lambda: witness.begun["long"] == 1)
+        for name in "ab":
+            cluster[name].request("POST", f"/v1/cluster/nodes/{name}/undrain")
+        cluster.switch.pull("c")
+        cluster.wait_for(lambda: cluster.states("a")["c"] == "lost" and set(cluster.states("c").values()) == {"up", "lost"})
+        self.assertEqual(cluster["c"].invoke("work", {"id": "alone"}).json, {"id": "alone"})
+        cluster["c"].invoke("work", {"id": "event"}, "Event")
+        for name in "ac":
+            cluster[name].create_python(f"of-{name}", WITNESSED, tags=witness.tags)
+        # Its session holds its lease: the others take nothing of it, and find what it made.
+        result = lambda: cluster["a"].request("GET", "/v1/invocations/" + accepted).status
+        cluster.wait_for(lambda: result() == 200, 40)
+        self.assertEqual([witness.begun[run] for run in ("long", "alone", "event")], [1, 1, 1])
+        cluster.switch.plug("c")
+        cluster.wait_until_up()
+        for name in "abc":
+            for function in ("of-a", "of-c"):
+                self.assertEqual(cluster[name].invoke(function, {"id": f"{function}-{name}"}).json, {"id": f"{function}-{name}"})
+
 
 
 if __name__ == "__main__":

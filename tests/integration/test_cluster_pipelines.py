@@ -1,9 +1,12 @@
 """A pipeline in a cluster: each node with slices has instances of it on its own, calls go to any of these nodes, and the stages of
 one instance are never of two nodes."""
 import json
+import re
+import subprocess
+import time
 import unittest
 
-from harness import HttpError, make_zip
+from harness import PREFIX, HttpError, make_zip
 from test_cluster import Cluster
 from test_pipelines import APP, pipeline, profile
 
@@ -35,6 +38,36 @@ class InstancesOnSeveralNodes(unittest.TestCase):
         cluster.wait_for(lambda: cluster.states("a")["b"] == "lost" and cluster.states("c")["b"] == "lost")
         for turn in range(4):
             self.assertEqual(cluster["ac"[turn % 2]].invoke("p", {"n": 1}).json["n"], 30)
+
+
+class ANodeThatLosesItsSlices(unittest.TestCase):
+    def test_calls_go_to_nodes_that_still_have_theirs(self):
+        cluster = Cluster(self, names="abc", policy="random", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "emulated:a100-80gb-mig"},
+                          own_flags={"b": SLICES, "c": SLICES})
+        cluster.wait_until_up()
+        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
+        cluster["a"].create("p", package, handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
+
+        def report(node):
+            told = cluster[node].request("GET", "/v1/cluster/report").json
+            return len(told["pipelines"]), len(told["pipelines_later"])
+        cluster.wait_for(lambda: report("b") == (1, 0) and report("c") == (1, 0))
+        mig = [str(PREFIX / "bin/emulated-gpu"), "mig", "--node", str(cluster["b"].folder / "run/gpu-node")]
+        listed = subprocess.run([*mig, "list"], capture_output=True, text=True, check=True, timeout=60).stdout
+        for each in re.findall(r"MIG-[\w-]+", listed):
+            subprocess.run([*mig, "destroy", each], capture_output=True, check=True, timeout=60)
+        cluster.wait_for(lambda: report("b") == (0, 1), 30)
+        time.sleep(1.2)  # until the others know
+        for turn in range(15):
+            self.assertEqual(cluster["abc"[turn % 3]].invoke("p", {"n": turn}).json["n"], 30 * turn)
+        self.assertEqual(cluster.completed("p"), {"a": 0, "b": 0, "c": 15})
+        # It is no node that never could: it is named as one that is away.
+        cluster["c"].kill()
+        cluster.wait_for(lambda: cluster.states("a")["c"] == "lost")
+        with self.assertRaises(HttpError) as raised:
+            cluster["a"].invoke("p", {"n": 1})
+        self.assertEqual((raised.exception.status, raised.exception.headers["x-lambent-code"]), (503, "UNAVAILABLE"))
+        self.assertIn("lost or drained (c)", str(raised.exception))
 
 
 class ANodeWithoutSlices(unittest.TestCase):

@@ -91,6 +91,22 @@ class Upgrade(unittest.TestCase):
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
         self.assertEqual([run for run, times in self.witness.begun.items() if times > 1], [])
 
+    def test_what_a_node_that_stops_has_not_begun_is_run_by_another(self):
+        self.cluster["a"].invoke("work", {"id": "first"})
+        owner = self.cluster.owner("work")
+        # More than it runs at once: some of it waits there when it stops, and no drain comes before.
+        load = Load({name: self.cluster[name] for name in "abc" if name != owner}, "work", threads=6, seconds=0.2)
+        self.addCleanup(load.stop)
+        load.wait_for(60)
+        self.assertGreater(self.cluster.completed("work")[owner], 1)
+        self.assertEqual(self.cluster[owner].stop(), 0)
+        load.wait_for(30)
+        load.stop()
+        self.assertEqual(load.failed, {})
+        self.cluster[owner].start()  # which has what it accepted
+        self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
+        self.assertEqual([run for run, times in self.witness.begun.items() if times > 1], [])
+
     def test_a_node_gets_work_again_and_who_waits_too_short_is_told(self):
         self.cluster["a"].invoke("work", {"id": "first"})
         owner = self.cluster.owner("work")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/http/forward_words.h"
+
 namespace lambent::http {
 namespace {
 
@@ -13,7 +15,8 @@ constexpr std::string_view kHopByHop[] = {"Connection",
                                           "TE",
                                           "Trailer",
                                           "Transfer-Encoding",
-                                          "Upgrade"};
+                                          "Upgrade",
+                                          kNotBegun};
 
 // What a message means stands in these, so no list takes them away.
 constexpr std::string_view kNeverNamed[] = {"Host",         "Authorization",    "Cookie",

@@ -10,7 +10,7 @@ namespace lambent::http {
 bool list_contains(std::string_view list, std::string_view word);
 // The fields without those that are for one connection: Connection and what it names, Keep-Alive,
 // Proxy-Connection, Proxy-Authenticate, Proxy-Authorization, TE, Trailer, Transfer-Encoding,
-// Upgrade.
+// Upgrade, and what nodes say of a request that has not begun, which no program can say.
 Headers end_to_end(const Headers& headers);
 // Puts the fields of a relay into an answer: they win over those of the program, but what the
 // answer varies by is added to what the program says.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/http/forward_words.h"
+
 namespace lambent::http {
 namespace {
 
@@ -28,6 +30,17 @@ TEST(HopByHop, WhatAMessageMeansIsNotTakenAwayByItsSender) {
   const Headers kept = end_to_end(headers);
   EXPECT_EQ(kept.fields().size(), 3u);
   EXPECT_EQ(kept.get("Host"), "h");
+}
+
+TEST(HopByHop, WhatNodesSayOfARequestNoProgramSays) {
+  Headers answer;
+  tell_not_begun(answer, ErrorCode::kUnavailable, "another reason");
+  EXPECT_FALSE(answer.contains(kNotBegun));
+  tell_not_begun(answer, ErrorCode::kUnavailable, stopping_error(true).message);
+  EXPECT_FALSE(answer.contains(kNotBegun)) << "other steps of its run may have run";
+  tell_not_begun(answer, ErrorCode::kUnavailable, stopping_error(false).message);
+  EXPECT_TRUE(answer.contains(kNotBegun));
+  EXPECT_FALSE(end_to_end(answer).contains(kNotBegun));
 }
 
 TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {

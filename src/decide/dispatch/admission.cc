@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/domain/limits.h"
+#include "core/domain/stopping.h"
 
 namespace lambent::dispatch {
 
@@ -89,7 +90,7 @@ std::optional<Error> Admission::refusal_of(const InvocationSubmitted& event) con
   }
   const Flow& flow = flows_[event.function.value];
   if (draining_ && !event.asynchronous) {
-    return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
+    return stopping_error(event.within_run);
   }
   return never_served(flow);
 }
@@ -207,7 +208,7 @@ void Admission::reject_unless_it_may_wait(InvocationSlot slot) {
   } else if (auto error = never_served(flow)) {
     reject(slot, *std::move(error));
   } else if (draining_ && !invocation.asynchronous) {
-    reject(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
+    reject(slot, stopping_error(invocation.within_run));
   }
 }
 
@@ -215,9 +216,7 @@ void Admission::reject_synchronous(FunctionId function) {
   InvocationSlot slot = queues_.front(function);
   while (slot != kNoInvocation) {
     const InvocationSlot next = queues_[slot].later;
-    if (!queues_[slot].asynchronous) {
-      reject(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
-    }
+    if (!queues_[slot].asynchronous) reject(slot, stopping_error(queues_[slot].within_run));
     slot = next;
   }
 }

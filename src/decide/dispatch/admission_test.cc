@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/domain/stopping.h"
 #include "decide/dispatch/testing/parts.h"
 
 namespace lambent::dispatch {
@@ -55,6 +56,8 @@ TEST_F(AdmissionTest, RejectsOnlySynchronousInvocationsOnceItDrains) {
   parts_.admission.start_drain();
   parts_.admission.reject_synchronous(kF);
   EXPECT_EQ(error(), ErrorCode::kUnavailable);
+  EXPECT_EQ(parts_.got<CompleteInvocation>().back().error, stopping_error(false))
+      << "another worker may run it";
   EXPECT_FALSE(parts_.queues.find({0, 1}));
   EXPECT_TRUE(parts_.queues.find({0, 2}));
   submit(3);

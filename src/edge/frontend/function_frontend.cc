@@ -6,6 +6,7 @@
 
 #include "core/base/json_text.h"
 #include "core/domain/model_function.h"
+#include "core/http/forward_words.h"
 #include "core/http/hop_by_hop.h"
 #include "edge/frontend/cross_origin.h"
 #include "edge/frontend/inference_frontend.h"
@@ -126,6 +127,7 @@ http::Response protocol_answer_of(Protocol protocol, const Result<InvocationResu
   http::Response response = protocol == Protocol::kOpenai ? openai_error(status, message)
                                                           : inference_error(status, message);
   if (response.status == 503) add_retry_after(response.headers, ended->retry_after);
+  if (ended->error) http::tell_not_begun(response.headers, ended->error->code, message);
   return response;
 }
 
@@ -144,6 +146,7 @@ http::Response answer_of(Result<InvocationResult> ended, const std::string& func
   response.headers.add("Content-Type", "application/json");
   if (response.status == 503) add_retry_after(response.headers, result.retry_after);
   const ErrorCode code = result.error ? result.error->code : ErrorCode::kInternal;
+  http::tell_not_begun(response.headers, code, message_of(result));
   nlohmann::json error{{"code", name_of(code)}, {"message", message_of(result)}};
   if (!result.error_type.empty()) error["type"] = result.error_type;
   nlohmann::json body{{"error", error}};
@@ -163,6 +166,8 @@ http::Response plain_answer_of(const http::Response& full) {
   if (const auto later = full.headers.get("Retry-After"); !later.empty()) {
     plain.headers.add("Retry-After", std::string(later));
   }
+  if (full.headers.contains(http::kNotBegun))
+    plain.headers.add(std::string(http::kNotBegun), "true");
   plain.body = json_text(nlohmann::json{
       {"message", full.status >= 500 ? "the function gave no answer" : "the request was refused"}});
   return plain;

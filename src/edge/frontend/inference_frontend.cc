@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/domain/model_function.h"
+#include "core/http/forward_words.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/model_tier.h"
@@ -55,6 +56,7 @@ http::Response inference_error(int status, const std::string& message) {
 
 http::Response inference_error(const Error& error, Duration retry_after) {
   http::Response response = inference_error(http_status_of(error.code), error.message);
+  http::tell_not_begun(response.headers, error.code, error.message);
   if (response.status == 429) add_retry_after(response.headers, retry_after);
   return response;
 }

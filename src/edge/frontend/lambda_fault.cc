@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"
+#include "core/http/forward_words.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -59,6 +60,7 @@ http::Response response_of(const LambdaFault& fault) {
   response.headers.add("Content-Type", "application/json");
   response.headers.add("x-amzn-ErrorType", fault.type);
   if (fault.code) response.headers.add("x-lambent-code", std::string(name_of(*fault.code)));
+  if (fault.code) http::tell_not_begun(response.headers, *fault.code, fault.message);
   if (fault.status == 429) add_retry_after(response.headers, fault.retry_after);
   if (!fault.allow.empty()) response.headers.add("Allow", fault.allow);
   response.body = json_text(body);

@@ -1,5 +1,7 @@
 // Invocations over the Lambda API: what they carry, how they end, what is refused.
 #include "core/domain/limits.h"
+#include "core/domain/stopping.h"
+#include "core/http/forward_words.h"
 #include "edge/frontend/testing/lambda_testing.h"
 
 namespace lambent::frontend {
@@ -30,6 +32,23 @@ TEST_F(LambdaTest, ARefusedInvocationSaysWhenThereMayBeRoom) {
   const http::Response refused = invoke("{}");
   EXPECT_EQ(refused.headers.get("Retry-After"), "5");
   EXPECT_EQ(refused.headers.get("retry-after-ms"), "4001");
+}
+
+TEST_F(LambdaTest, ARefusalByAWorkerThatStopsTellsNodesWhetherAnythingHasBegun) {
+  create("f");
+  for (const bool within_run : {false, true}) {
+    for (const bool is_outcome : {false, true}) {
+      service_.behaviour = [&](const InvocationRequest& request) -> Result<InvocationResult> {
+        if (!is_outcome) return stopping_error(within_run);
+        InvocationResult result{.id = request.id, .outcome = Outcome::kRejected};
+        result.error = stopping_error(within_run);
+        return result;
+      };
+      const http::Response refused = invoke("{}");
+      EXPECT_EQ(refused.status, 503);
+      EXPECT_EQ(refused.headers.contains(http::kNotBegun), !within_run);
+    }
+  }
 }
 
 TEST_F(LambdaTest, WhatClientsSayOfEveryPayloadIsNoType) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_text.h"
+#include "core/http/forward_words.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -46,6 +47,7 @@ http::Response error_response(const Error& error, Duration retry_after) {
   http::Response response;
   response.status = http_status_of(error.code);
   response.headers.add("Content-Type", "application/json");
+  http::tell_not_begun(response.headers, error.code, error.message);
   if (response.status == 429) add_retry_after(response.headers, retry_after);
   response.body = error_body(error);
   return response;

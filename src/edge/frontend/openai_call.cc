@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/json_text.h"
+#include "core/http/forward_words.h"
 #include "core/http/multipart.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
@@ -144,6 +145,7 @@ http::Response openai_error(const Error& error, Duration retry_after) {
   // A body that is too large, as servers say it.
   const int status = error.code == ErrorCode::kOutOfRange ? 413 : http_status_of(error.code);
   http::Response response = openai_error(status, error.message);
+  http::tell_not_begun(response.headers, error.code, error.message);
   if (status == 429) add_retry_after(response.headers, retry_after);
   return response;
 }

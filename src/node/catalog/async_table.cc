@@ -3,28 +3,10 @@
 #include <string>
 
 #include "core/domain/version.h"
+#include "node/catalog/invocation_archive.h"
 
 namespace lambent::catalog {
 namespace {
-
-// 16 bytes, high half first, so that ids sort as they read.
-std::string blob_of(InvocationId id) {
-  std::string blob(16, '\0');
-  for (size_t i = 0; i < 8; ++i) {
-    blob[i] = static_cast<char>(id.high >> (56 - 8 * i));
-    blob[8 + i] = static_cast<char>(id.low >> (56 - 8 * i));
-  }
-  return blob;
-}
-
-InvocationId id_from_blob(const std::string& blob) {
-  InvocationId id;
-  for (size_t i = 0; i < 8 && blob.size() == 16; ++i) {
-    id.high = id.high << 8 | static_cast<unsigned char>(blob[i]);
-    id.low = id.low << 8 | static_cast<unsigned char>(blob[8 + i]);
-  }
-  return id;
-}
 
 // Ids with a space after each.
 std::string text_of(const std::vector<ObjectId>& objects) {
@@ -65,21 +47,6 @@ Result<StartClass> start_from(const std::string& word) {
 // Of a result without a device.
 constexpr int64_t kNowhere = -1;
 
-// Of several devices, bit N - 1 for device N: they are whole ones, of which there are 64 at most.
-uint64_t bits_of(const std::vector<DeviceId>& devices) {
-  uint64_t bits = 0;
-  for (const DeviceId device : devices) bits |= uint64_t{1} << ((device.value - 1) % 64);
-  return bits;
-}
-
-std::vector<DeviceId> devices_of(uint64_t bits) {
-  std::vector<DeviceId> devices;
-  for (uint32_t value = 1; bits != 0; ++value, bits >>= 1) {
-    if ((bits & 1) != 0) devices.push_back(DeviceId(value));
-  }
-  return devices;
-}
-
 constexpr std::string_view kResultColumns =
     "tenant, id, outcome, payload, error_type, error_code, error_message, start, queue_ns, "
     "sandbox_ns, init_ns, run_ns, device, device_memory_peak_bytes, host_memory_peak_bytes, "
@@ -91,7 +58,7 @@ Result<void> insert_result(Database& database, TenantId tenant, const Invocation
                    database.prepare("INSERT INTO async_results (" + std::string(kResultColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
                                     "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"));
-  insert.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
+  insert.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(result.id));
   insert.bind_text(3, name_of(result.outcome)).bind_blob(4, result.payload);
   insert.bind_text(5, result.error_type);
   if (result.error.has_value()) {
@@ -113,7 +80,7 @@ Result<void> insert_result(Database& database, TenantId tenant, const Invocation
 // Columns as in kResultColumns.
 Result<InvocationResult> read_result_row(const Statement& row) {
   InvocationResult result;
-  result.id = id_from_blob(row.column_text(1));
+  result.id = id_of_bytes(row.column_text(1));
   ASSIGN_OR_RETURN(result.outcome, outcome_from(row.column_text(2)));
   result.payload = row.column_text(3);
   result.error_type = row.column_text(4);
@@ -142,7 +109,7 @@ AsyncInvocation read_pending_row(const Statement& row) {
   AsyncInvocation invocation;
   invocation.sequence = row.column_uint(0);
   invocation.request.function.tenant = TenantId(static_cast<uint32_t>(row.column_uint(1)));
-  invocation.request.id = id_from_blob(row.column_text(2));
+  invocation.request.id = id_of_bytes(row.column_text(2));
   invocation.function = FunctionId(static_cast<uint32_t>(row.column_uint(3)));  // NULL reads as 0
   invocation.request.function.name = row.column_text(4);
   invocation.request.kind = InvocationKind::kAsynchronous;
@@ -172,7 +139,7 @@ Result<void> read_history(Database& database, TenantId tenant, InvocationResult&
   ASSIGN_OR_RETURN(Statement rows,
                    database.prepare("SELECT function_name, runs, destination FROM "
                                     "async_invocations WHERE tenant = ?1 AND id = ?2"));
-  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(result.id));
   ASSIGN_OR_RETURN(const bool there, rows.next());
   if (!there) return {};
   result.version = version_of({tenant, rows.column_text(0)});
@@ -206,7 +173,7 @@ Result<std::optional<InvocationId>> find_async(Database& database, TenantId tena
   find.bind(1, uint64_t{tenant.value}).bind_text(2, idempotency_key);
   ASSIGN_OR_RETURN(const bool found, find.next());
   if (!found) return std::optional<InvocationId>();
-  return std::optional<InvocationId>(id_from_blob(find.column_text(0)));
+  return std::optional<InvocationId>(id_of_bytes(find.column_text(0)));
 }
 
 Result<InvocationId> put_async(Database& database, const AsyncInvocation& invocation) {
@@ -222,7 +189,7 @@ Result<InvocationId> put_async(Database& database, const AsyncInvocation& invoca
                        "submitted_at_ns, attempts, needs, chain, state) VALUES (?1, ?2, (SELECT id "
                        "FROM functions WHERE tenant = ?1 AND id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, "
                        "?10, ?11, ?12, ?13, 'queued')"));
-  insert.bind(1, uint64_t{request.function.tenant.value}).bind_blob(2, blob_of(request.id));
+  insert.bind(1, uint64_t{request.function.tenant.value}).bind_blob(2, bytes_of_id(request.id));
   insert.bind(3, uint64_t{invocation.function.value}).bind_text(4, request.function.name);
   insert.bind_blob(5, request.payload).bind_text(6, request.content_type);
   insert.bind_text(7, request.client_context).bind_text(8, request.trace_id);
@@ -243,7 +210,7 @@ Result<void> begin_async(Database& database, TenantId tenant, InvocationId id) {
       Statement update,
       database.prepare("UPDATE async_invocations SET state = 'running', attempts = attempts + 1 "
                        "WHERE tenant = ?1 AND id = ?2 AND state <> 'done'"));
-  update.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  update.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(id));
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_such_invocation(id);
   return {};
@@ -257,7 +224,9 @@ Result<void> retry_async(Database& database, TenantId tenant, InvocationId id,
       database.prepare("UPDATE async_invocations SET state = 'queued', attempts = 0, runs = ?3, "
                        "due_at_ns = ?4, last_failure = ?5 WHERE tenant = ?1 AND id = ?2 AND state "
                        "<> 'done'"));
-  update.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id)).bind(3, uint64_t{retry.runs});
+  update.bind(1, uint64_t{tenant.value})
+      .bind_blob(2, bytes_of_id(id))
+      .bind(3, uint64_t{retry.runs});
   update.bind(4, retry.due_at.count()).bind_text(5, retry.last_failure);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_such_invocation(id);
@@ -276,7 +245,7 @@ Result<void> finish_async(Database& database, TenantId tenant, const InvocationR
       Statement update,
       database.prepare("UPDATE async_invocations SET state = 'done', payload = zeroblob(0), runs = "
                        "?3, destination = ?4 WHERE tenant = ?1 AND id = ?2 AND state <> 'done'"));
-  update.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
+  update.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(result.id));
   update.bind(3, uint64_t{result.runs}).bind_text(4, result.destination);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_such_invocation(result.id);
@@ -289,7 +258,7 @@ Result<std::optional<AsyncInvocation>> find_pending(Database& database, TenantId
                    database.prepare("SELECT " + std::string(kPendingColumns) +
                                     " FROM async_invocations WHERE tenant = ?1 AND id = ?2 AND "
                                     "state <> 'done'"));
-  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool there, rows.next());
   if (!there) return std::optional<AsyncInvocation>();
   return std::optional<AsyncInvocation>(read_pending_row(rows));
@@ -300,7 +269,7 @@ Result<std::optional<InvocationResult>> read_async_result(Database& database, Te
   ASSIGN_OR_RETURN(Statement rows, database.prepare("SELECT " + std::string(kResultColumns) +
                                                     " FROM async_results WHERE tenant = ?1 AND "
                                                     "id = ?2"));
-  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool finished, rows.next());
   if (finished) {
     ASSIGN_OR_RETURN(InvocationResult result, read_result_row(rows));
@@ -310,7 +279,7 @@ Result<std::optional<InvocationResult>> read_async_result(Database& database, Te
   ASSIGN_OR_RETURN(
       Statement known,
       database.prepare("SELECT 1 FROM async_invocations WHERE tenant = ?1 AND id = ?2"));
-  known.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  known.bind(1, uint64_t{tenant.value}).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool pending, known.next());
   if (!pending) return no_such_invocation(id);
   return std::optional<InvocationResult>();

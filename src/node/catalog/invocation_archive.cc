@@ -5,7 +5,7 @@
 namespace lambent::catalog {
 namespace {
 
-// Of both; a later one adds fields at the end.
+// Of both. Programs read no byte behind the last field that they know: what is new gets a column.
 constexpr uint32_t kFormat = 1;
 
 bool has_format(StateArchive& archive) {
@@ -52,9 +52,8 @@ void archive_result(StateArchive& archive, InvocationResult& result) {
   archive.field(result.log_tail);
   archive.field(result.revision);
   archive.field(result.version);
-  // Only of several devices, so that nodes of earlier versions read all others.
-  const bool has_more = archive.reading() ? !archive.complete() : !result.beside.empty();
-  if (has_more) archive.list(result.beside);
+  // Written by a few programs, whose results of several devices earlier ones could not read.
+  if (archive.reading() && !archive.complete()) archive.list(result.beside);
 }
 
 Error damaged(const char* what) {
@@ -80,6 +79,20 @@ InvocationId id_of_bytes(std::string_view bytes) {
     id.low = id.low << 8 | static_cast<unsigned char>(bytes[8 + i]);
   }
   return id;
+}
+
+uint64_t bits_of(const std::vector<DeviceId>& devices) {
+  uint64_t bits = 0;
+  for (const DeviceId device : devices) bits |= uint64_t{1} << ((device.value - 1) % 64);
+  return bits;
+}
+
+std::vector<DeviceId> devices_of(uint64_t bits) {
+  std::vector<DeviceId> devices;
+  for (uint32_t value = 1; bits != 0; ++value, bits >>= 1) {
+    if ((bits & 1) != 0) devices.push_back(DeviceId(value));
+  }
+  return devices;
 }
 
 std::string bytes_of_request(const InvocationRequest& request) {

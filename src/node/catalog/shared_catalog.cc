@@ -315,8 +315,17 @@ void SharedCatalog::owners_of_pending(Done<std::vector<std::string>> done) {
                                         });
 }
 
-void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
-                          Done<std::vector<SharedInvocation>> done) {
+void SharedCatalog::functions_to_claim(std::vector<std::string> lost, TenantFunction after,
+                                       size_t most, Done<std::vector<TenantFunction>> done) {
+  writer_.ask<std::vector<TenantFunction>>(
+      true, 0, std::move(done),
+      [owner = owner_, lost = std::move(lost), after = std::move(after), most](Database& database) {
+        return catalog::functions_to_claim(database, owner, lost, after, most);
+      });
+}
+
+void SharedCatalog::claim(std::vector<std::string> lost, std::vector<TenantFunction> functions,
+                          size_t most, Done<std::vector<SharedInvocation>> done) {
   if (std::exchange(held_->claims, true)) {
     return done(Error{ErrorCode::kAborted, "a claim is on its way"});
   }
@@ -334,11 +343,11 @@ void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
   const bool in_doubt = std::exchange(held_->in_doubt, false);
   writer_.ask<std::vector<SharedInvocation>>(
       false, 0, claimed,
-      [owner = owner_, &clock = clock_, lost = std::move(lost), most,
-       held = in_doubt ? std::optional(held_->invocations) : std::nullopt](
+      [owner = owner_, &clock = clock_, lost = std::move(lost), functions = std::move(functions),
+       most, held = in_doubt ? std::optional(held_->invocations) : std::nullopt](
           Database& database) -> Result<std::vector<SharedInvocation>> {
         if (held) RETURN_IF_ERROR(give_up_unheld(database, owner, *held));
-        return claim_shared(database, owner, lost, most, clock.wall_now());
+        return claim_shared(database, owner, lost, functions, most, clock.wall_now());
       });
 }
 

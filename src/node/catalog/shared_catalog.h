@@ -102,8 +102,11 @@ class SharedCatalog {
   void time(Done<SharedTime> done);
   // The nodes that have invocations without a result, other than this one.
   void owners_of_pending(Done<std::vector<std::string>> done);
+  void functions_to_claim(std::vector<std::string> lost, TenantFunction after, size_t most,
+                          Done<std::vector<TenantFunction>> done);
   // One at a time: another one meanwhile is ABORTED.
-  void claim(std::vector<std::string> lost, size_t most, Done<std::vector<SharedInvocation>> done);
+  void claim(std::vector<std::string> lost, std::vector<TenantFunction> functions, size_t most,
+             Done<std::vector<SharedInvocation>> done);
   // What this process has is that node's from now on, as give_shared() has it.
   void give(std::string tenant, InvocationId id, std::string node, Done<void> done);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/base/time.h"
+#include "node/catalog/invocation_archive.h"
 #include "node/catalog/postgres_database.h"
 #include "node/catalog/shared_schema.h"
 #include "node/catalog/testing/postgres_server.h"
@@ -16,6 +17,7 @@ namespace {
 const InvocationId kOne{1, 2};
 const InvocationId kTwo{1, 3};
 const Expected kNothing{};
+const std::vector<TenantFunction> kOfF{{"default", "f"}};
 // Of the node's clock, which is not the database's.
 constexpr Duration kNow = seconds(1000);
 
@@ -79,11 +81,12 @@ class SharedTables : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(read.ok());
     return read->value_or(SharedContents());
   }
-  Result<InvocationId> submit(const Owner& owner, InvocationId id, const std::string& key = "") {
+  Result<InvocationId> submit(const Owner& owner, InvocationId id, const std::string& key = "",
+                              const std::string& function = "f") {
     SharedInvocation invocation{
         .tenant = "default", .request = {}, .submitted_at = kNow - seconds(5)};
     invocation.request.id = id;
-    invocation.request.function.name = "f";
+    invocation.request.function.name = function;
     invocation.request.payload = std::string("{\0}", 3);
     invocation.request.idempotency_key = key;
     return commit(
@@ -463,6 +466,26 @@ TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
   EXPECT_EQ((*result)->device, DeviceId(3));
 }
 
+TEST_P(SharedTables, AResultNamesAllDevicesOfItsRunAndProgramsBeforeReadItsFirst) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  InvocationResult result{.id = kOne, .beside = {DeviceId(2), DeviceId(64)}};
+  result.device = DeviceId(1);
+  ASSERT_TRUE(commit([&](Database& database) {
+                return finish_shared_async(database, a_, "default", result, kNow + seconds(60), {},
+                                           kNow);
+              }).ok());
+  const auto kept = read_shared_result(*database_, "default", kOne);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ((*kept)->device, DeviceId(1));
+  EXPECT_EQ((*kept)->beside, result.beside);
+  // What these read has the form that it had before there were several.
+  auto ask = database_->prepare("SELECT result FROM shared_invocations WHERE state = 'done'");
+  ASSERT_TRUE(ask.ok() && ask->next().ok());
+  result.beside.clear();
+  EXPECT_EQ(ask->column_text(0), bytes_of_result(result));
+}
+
 TEST_P(SharedTables, RevisionsHaveNumbersOfAllNodesAndTheirCodeIsKept) {
   SKIP_WITHOUT_SERVER();
   SharedFunction one = first_;
@@ -599,7 +622,7 @@ TEST_P(SharedTables, InstantsMeanTheSameToNodesWhoseClocksDiffer) {
                 return retry_shared_async(database, a_, "default", kOne, retry, kNow);
               }).ok());
   const auto claimed = commit([&](Database& database) {
-    return claim_shared(database, {"a", "a2"}, {}, 10, ahead);
+    return claim_shared(database, {"a", "a2"}, {}, kOfF, 10, ahead);
   });
   ASSERT_TRUE(claimed.ok());
   ASSERT_EQ(claimed->size(), 1U);
@@ -624,7 +647,7 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
               }).ok());
   const Owner later{"a", "a2"};
   const auto claim = [&](Database& database) {
-    return claim_shared(database, later, {}, 10, kNow);
+    return claim_shared(database, later, {}, kOfF, 10, kNow);
   };
   const auto claimed = commit(claim);
   ASSERT_TRUE(claimed.ok());
@@ -642,6 +665,35 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
   EXPECT_EQ(*owners_of_pending(*database_, "a"), std::vector<std::string>{"b"});
 }
 
+TEST_P(SharedTables, OnlyWhatIsOfTheFunctionsThatAreAskedForIsClaimed) {
+  SKIP_WITHOUT_SERVER();
+  for (uint64_t each = 0; each < 20; ++each) {
+    ASSERT_TRUE(submit(b_, InvocationId{9, each}, "", "waits").ok());
+  }
+  ASSERT_TRUE(submit(b_, kOne).ok());
+  ASSERT_TRUE(submit(a_, kTwo, "", "own").ok());
+  const auto functions = [&](const TenantFunction& after, size_t most) {
+    return functions_to_claim(*database_, a_, {"b", "c"}, after, most).value();
+  };
+  const TenantFunction f{"default", "f"};
+  const TenantFunction waits{"default", "waits"};
+  EXPECT_EQ(functions({}, 10), (std::vector{f, waits})) << "this process has its own";
+  EXPECT_EQ(functions({}, 1), std::vector{f});
+  EXPECT_EQ(functions(f, 1), std::vector{waits});
+  EXPECT_TRUE(functions(waits, 1).empty());
+  const auto claim = [&](const std::vector<TenantFunction>& of) {
+    return commit(
+               [&](Database& database) { return claim_shared(database, a_, {"b"}, of, 10, kNow); })
+        .value();
+  };
+  EXPECT_TRUE(claim({}).empty());
+  const auto claimed = claim({f, {"default", "own"}, {"other", "waits"}});
+  ASSERT_EQ(claimed.size(), 1U);
+  EXPECT_EQ(claimed[0].request.id, kOne);
+  EXPECT_EQ(claim({waits}).size(), 10U);
+  EXPECT_EQ(functions({}, 10), std::vector{waits});
+}
+
 TEST_P(SharedTables, WhatANodeGivesToAnotherIsClaimedByThatOnly) {
   SKIP_WITHOUT_SERVER();
   ASSERT_TRUE(submit(a_, kOne).ok());
@@ -654,7 +706,8 @@ TEST_P(SharedTables, WhatANodeGivesToAnotherIsClaimedByThatOnly) {
   EXPECT_EQ(give(a_).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
   const auto claim = [&](const Owner& owner) {
-    return commit([&](Database& database) { return claim_shared(database, owner, {}, 10, kNow); });
+    return commit(
+        [&](Database& database) { return claim_shared(database, owner, {}, kOfF, 10, kNow); });
   };
   EXPECT_TRUE(claim(a_)->empty());
   const auto claimed = claim(b_);
@@ -671,7 +724,7 @@ TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
   const HeldInvocations held{{"default", kTwo}};
   ASSERT_TRUE(commit([&](Database& database) { return give_up_unheld(database, a_, held); }).ok());
   const auto claimed =
-      commit([&](Database& database) { return claim_shared(database, a_, {}, 10, kNow); });
+      commit([&](Database& database) { return claim_shared(database, a_, {}, kOfF, 10, kNow); });
   ASSERT_TRUE(claimed.ok());
   ASSERT_EQ(claimed->size(), 1U);
   EXPECT_EQ(claimed->front().request.id, kOne);
@@ -684,7 +737,8 @@ TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
 class Leases : public SharedTables {
  protected:
   Result<std::vector<SharedInvocation>> claim_of_b() {
-    return commit([&](Database& database) { return claim_shared(database, a_, {"b"}, 10, kNow); });
+    return commit(
+        [&](Database& database) { return claim_shared(database, a_, {"b"}, kOfF, 10, kNow); });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Leases, ::testing::Values("postgresql"),

@@ -130,6 +130,12 @@ CREATE TABLE shared_revision_numbers (
 );
 )sql";
 
+// The other devices of a run that had several, as in a catalog of one node. Programs that do not
+// know of it read the result without them.
+constexpr const char* kSharedResultsOfSeveralGpus = R"sql(
+ALTER TABLE shared_invocations ADD COLUMN beside BIGINT NOT NULL DEFAULT 0;
+)sql";
+
 // The last step that `table`, which is there, has noted.
 Result<int64_t> noted_in(Database& database, const std::string& table) {
   ASSIGN_OR_RETURN(Statement ask,
@@ -178,7 +184,7 @@ const std::vector<std::string>& shared_migrations() {
 
 const std::vector<std::string>& shared_additions() {
   static const std::vector<std::string> steps = {kAccess, kSharedVersions, kSharedFollowUps,
-                                                 kSharedRevisions};
+                                                 kSharedRevisions, kSharedResultsOfSeveralGpus};
   return steps;
 }
 

@@ -532,13 +532,14 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
       database.prepare("UPDATE shared_invocations SET state = 'done', request = ?5, result = ?6, "
                        "expires_at_ns = " +
                        from_now(database, "?7") +
-                       ", runs = ?8, destination = ?9 WHERE tenant = ?1 AND id = ?2 AND state <> "
-                       "'done' AND owner = ?3 AND life = ?4"));
+                       ", runs = ?8, destination = ?9, beside = ?10 WHERE tenant = ?1 AND id = ?2 "
+                       "AND state <> 'done' AND owner = ?3 AND life = ?4"));
   update.bind_text(1, tenant).bind_blob(2, bytes_of_id(result.id));
   update.bind_text(3, owner.node).bind_text(4, owner.life);
   update.bind_blob(5, "").bind_blob(6, bytes_of_result(result));
   update.bind(7, (expires_at - now).count());
   update.bind(8, uint64_t{result.runs}).bind_text(9, result.destination);
+  update.bind(10, bits_of(result.beside));
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_shared_invocation(result.id);
   return {};
@@ -547,9 +548,10 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
 Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,
                                                            InvocationId id) {
-  ASSIGN_OR_RETURN(Statement ask,
-                   database.prepare("SELECT result, runs, destination FROM shared_invocations "
-                                    "WHERE tenant = ?1 AND id = ?2"));
+  ASSIGN_OR_RETURN(
+      Statement ask,
+      database.prepare("SELECT result, runs, destination, beside FROM shared_invocations "
+                       "WHERE tenant = ?1 AND id = ?2"));
   ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool there, ask.next());
   if (!there) return no_shared_invocation(id);
@@ -558,6 +560,8 @@ Result<std::optional<InvocationResult>> read_shared_result(Database& database,
   result.id = id;
   result.runs = static_cast<unsigned>(ask.column_uint(1));
   result.destination = ask.column_text(2);
+  const uint64_t beside = ask.column_uint(3);
+  if (beside != 0) result.beside = devices_of(beside);
   return std::optional<InvocationResult>(std::move(result));
 }
 
@@ -625,25 +629,66 @@ Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldIn
   return {};
 }
 
+Result<std::vector<TenantFunction>> functions_to_claim(Database& database, const Owner& owner,
+                                                       const std::vector<std::string>& lost,
+                                                       const TenantFunction& after, size_t most) {
+  constexpr size_t kFirstLost = 6;
+  std::string of_lost;
+  for (size_t node = 0; node < lost.size(); ++node) {
+    of_lost += " OR owner = ?" + std::to_string(kFirstLost + node);
+  }
+  ASSIGN_OR_RETURN(
+      Statement ask,
+      database.prepare("SELECT DISTINCT tenant, function FROM shared_invocations WHERE state <> "
+                       "'done' AND ((owner = ?1 AND life <> ?2)" +
+                       of_lost +
+                       ") AND (tenant, function) > (?3, ?4) ORDER BY tenant, function LIMIT ?5"));
+  ask.bind_text(1, owner.node).bind_text(2, owner.life);
+  ask.bind_text(3, after.first).bind_text(4, after.second).bind(5, uint64_t{most});
+  for (size_t node = 0; node < lost.size(); ++node) {
+    ask.bind_text(static_cast<int>(kFirstLost + node), lost[node]);
+  }
+  std::vector<TenantFunction> functions;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, ask.next());
+    if (!more) return functions;
+    functions.emplace_back(ask.column_text(0), ask.column_text(1));
+  }
+}
+
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
                                                    const std::vector<std::string>& lost,
+                                                   const std::vector<TenantFunction>& functions,
                                                    size_t most, Duration now) {
+  std::vector<SharedInvocation> claimed;
+  if (functions.empty()) return claimed;
   std::vector<std::string> without_process{owner.node};
   for (const std::string& node : lost) {
     ASSIGN_OR_RETURN(const bool lives, database.is_leased(node));
     if (!lives) without_process.push_back(node);
   }
-  std::vector<SharedInvocation> claimed;
+  constexpr size_t kFirstFunction = 5;
+  std::string of_these;
+  for (size_t each = 0; each < functions.size(); ++each) {
+    of_these += (each == 0 ? "(?" : ", (?") + std::to_string(kFirstFunction + 2 * each) + ", ?" +
+                std::to_string(kFirstFunction + 2 * each + 1) + ")";
+  }
   for (const std::string& node : without_process) {
     ASSIGN_OR_RETURN(
         Statement claim,
         database.prepare("UPDATE shared_invocations SET owner = ?1, life = ?2 WHERE state <> "
                          "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
                          "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
-                         "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING " +
+                         "<> ?2 AND (tenant, function) IN (VALUES " +
+                         of_these + ") ORDER BY submitted_at_ns LIMIT ?4) RETURNING " +
                          pending_columns(database)));
     claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
     claim.bind(4, uint64_t{most - claimed.size()});
+    int parameter = kFirstFunction;
+    for (const auto& [tenant, function] : functions) {
+      claim.bind_text(parameter, tenant).bind_text(parameter + 1, function);
+      parameter += 2;
+    }
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, claim.next());
       if (!more) break;

@@ -160,10 +160,19 @@ using HeldInvocations = std::set<std::pair<std::string, InvocationId>>;
 // What the catalog has of this process and the process does not: an answer to COMMIT was lost. It
 // is no process's from then on, for claim_shared().
 Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldInvocations& held);
-// Gives `owner` at most `most` invocations that no process has: of earlier processes of its node,
-// and of the nodes of `lost` whose lease no session holds. In order of submission.
+// A function by the names of its tenant and its own.
+using TenantFunction = std::pair<std::string, std::string>;
+// Of what no process of this node has, which earlier ones or the nodes of `lost` had: the first
+// `most` of its functions behind `after`, in an order of the database's.
+Result<std::vector<TenantFunction>> functions_to_claim(Database& database, const Owner& owner,
+                                                       const std::vector<std::string>& lost,
+                                                       const TenantFunction& after, size_t most);
+// Gives `owner` at most `most` invocations of these functions that no process has: of earlier
+// processes of its node, and of the nodes of `lost` whose lease no session holds. In order of
+// submission.
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
                                                    const std::vector<std::string>& lost,
+                                                   const std::vector<TenantFunction>& functions,
                                                    size_t most, Duration now);
 // One of `owner` is that node's from now on, which finds it as one of an earlier process of its
 // own. NOT_FOUND if it is not, or has a result.

@@ -91,25 +91,21 @@ bool is_no_answer(const std::optional<http::Response>& known) {
   return !known || known->status == 412 || known->status == 429 || known->status >= 500;
 }
 
-// What functions find on them, as the node says, or those who tell of it.
-std::optional<std::vector<Bytes>> gpus_of(const MemberTable::Entry& entry) {
-  const bool has_said = !entry.report.version.empty();
-  if (has_said) return entry.report.gpus_for_functions();
-  if (entry.member.gpus.empty()) return std::nullopt;
-  std::vector<Bytes> memory;
-  for (const GpuFacts& gpu : entry.member.gpus) memory.push_back(gpu.memory);
-  return memory;
+// "b, c", of those that are `among`.
+std::string names_of(const MemberTable& table, const std::vector<bool>& among) {
+  std::string names;
+  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
+    if (among[index]) names += (names.empty() ? "" : ", ") + table.name_of(index);
+  }
+  return names;
 }
 
 // Why no node that takes work has these GPUs; nothing: this one has, and tells what keeps it.
 std::optional<Error> refusal_of(const MemberTable& table, const std::string& function,
                                 const GpuRequest& needs) {
-  std::string away;
-  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
-    if (!table.could_hold(index, needs.gpus, needs.memory)) continue;
-    if (index == table.own_index()) return std::nullopt;
-    away += (away.empty() ? "" : ", ") + table.name_of(index);
-  }
+  const std::vector<routing::Serving> holding = table.holding(needs.gpus, needs.memory);
+  if (holding[table.own_index()] == routing::Serving::kCan) return std::nullopt;
+  const std::string away = names_of(table, routing::serving_nodes(holding));
   const std::string has = std::to_string(needs.gpus) + " GPU" + (needs.gpus == 1 ? "" : "s") +
                           " with " + to_string(needs.memory) + (needs.gpus == 1 ? "" : " each");
   if (away.empty()) {
@@ -127,14 +123,11 @@ std::optional<Error> refusal_of(const MemberTable& table, const std::string& fun
 // it meanwhile.
 std::optional<std::string> one_that_gives_way(MemberTable& table, const NodeFacts::Known& known,
                                               const routing::RouteRequest& request, Instant now) {
-  const std::vector<bool> serving =
-      known.is_pipeline ? table.serving(request.function) : std::vector<bool>();
+  const std::vector<bool> could =
+      routing::serving_nodes(serving_of(table, known, request.function));
   for (routing::NodeIndex index = 0; index < table.size(); ++index) {
-    const std::string node = table.name_of(index);
-    const bool could = known.is_pipeline
-                           ? serving[index]
-                           : table.could_hold(index, known.needs.gpus, known.needs.memory);
-    if (could && table.may_be_silent(node, now)) return node;
+    const std::string& node = table.name_of(index);
+    if (could[index] && table.may_be_silent(node, now)) return node;
   }
   return std::nullopt;
 }
@@ -180,15 +173,12 @@ Result<std::optional<routing::Route>> route_of_pipeline(const routing::Policy& p
                                                         const routing::RouteRequest& request,
                                                         const http::ForwardCall& call,
                                                         const MemberTable& table) {
-  const std::vector<bool> serving = table.serving(request.function);
+  const std::vector<bool> serving = routing::serving_nodes(table.serving(request.function));
   const routing::Route here{table.own_index()};
   if (serving[here.node] && call.request.method == "GET") return std::optional(here);
   const auto route = routing::place_among(policy, request, serving, table.ring(), table);
   if (route || serving[here.node]) return route;
-  std::string away;
-  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
-    if (serving[index]) away += (away.empty() ? "" : ", ") + table.name_of(index);
-  }
+  const std::string away = names_of(table, serving);
   if (away.empty()) {
     return Error{ErrorCode::kFailedPrecondition,
                  "no node of the cluster has the slices that pipeline '" + call.function.name +
@@ -208,6 +198,7 @@ ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
       policy_(std::move(policy)),
       facts_(std::move(facts)),
       table_(credentials_.node()),
+      others_(table_, facts_, uses_.random, uses_.connector),
       name_(credentials_.node()),
       links_(uses_.loop, uses_.offload) {
   ticker_ = uses_.loop.call_after(Duration::zero(), [this] { tick(); });
@@ -300,8 +291,6 @@ NodeReport ClusterNode::own_report() const {
   report.silence = silence_;
   return report;
 }
-
-std::string ClusterNode::own_report_json() { return to_json(own_report()); }
 
 void ClusterNode::drain(const std::string& node, bool drained,
                         std::function<void(Result<void>)> done) {
@@ -403,21 +392,6 @@ std::vector<http::ForwardService::Peer> ClusterNode::peers() const {
   return peers;
 }
 
-std::vector<ClusterNode::Other> ClusterNode::others() {
-  std::vector<Other> others;
-  for (const std::string& node : table_.others()) {
-    const MemberTable::Entry& entry = *table_.find(node);
-    const bool answers = entry.state != MemberState::kLost && entry.state != MemberState::kUnknown;
-    Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost,
-                                       answers ? &entry.report.tenants : nullptr);
-    other.endpoint.encrypt = uses_.connector;
-    other.gpus = gpus_of(entry);
-    other.slices = entry.report.slices;
-    if (entry.report.pipelines) other.pipelines = &*entry.report.pipelines;
-  }
-  return others;
-}
-
 std::function<void(http::Request&)> ClusterNode::signer(std::string tenant) const {
   return [credentials = credentials_, tenant = std::move(tenant)](http::Request& request) {
     credentials.sign(request, {.node = {}, .tenant = tenant, .scopes = Scopes::all(), .token = {}});
@@ -489,7 +463,8 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   // The home may have what this node cannot tell of, and knows which versions there are.
   const bool asks_home = !known && (is_qualified(name) || forward->unsure);
   if (asks_home && !is_lost(table_.home())) return go_home(forward);
-  if (const std::string* first = repeats_.find(forward->repeat_key)) {
+  const std::string* first = repeats_.find(forward->repeat_key);
+  if (first != nullptr && *first != forward->refused_by) {
     const MemberTable::Entry* entry = table_.find(*first);
     if (*first == self()) return answer_here(forward);
     // One that gets no more work may still have the first.
@@ -504,8 +479,7 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   const GpuRequest needs = known ? known->needs : GpuRequest{};
   refresh_own_report();
   const routing::RouteRequest request{
-      .function =
-          routing::hash_of(forward->call.tenant + "/" + (known ? known->record.name : name.name)),
+      .function = hash_of(forward->call.tenant, known ? known->record : name),
       .memory = needs.memory,
       .gpus = needs.gpus,
       .entry = table_.own_index(),
@@ -676,6 +650,12 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
     request->has_body = has_body(forward->call.request);
     request->upgrade = http::upgrade_of(forward->call.request.headers);
   }
+  // What came of a body that streams is not there to be sent again.
+  if (forward->body || !request->has_body) {
+    request->keeps = [](const http::Response& answer) {
+      return answer.headers.contains(http::kNotBegun);
+    };
+  }
   // Weak: the request has the responder, which has this.
   request->responder.on_disconnect([weak = std::weak_ptr(request)] {
     const auto live = weak.lock();
@@ -693,9 +673,27 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
       endpoint, request, Duration::zero(),
       [this, forward, node, exchange, request](const LinkEnd& how) {
         if (!exchange) *forward->client = std::move(request->responder);
+        const bool is_refused = request->kept && how.kind == LinkEnd::Kind::kAnswered;
+        if (is_refused) return refused_by(forward, node);
         sent(forward, node, exchange.get(), request->answered, how);
       },
       connect_time);
+}
+
+// It stops, and has begun nothing of the request.
+void ClusterNode::refused_by(const ForwardPtr& forward, const std::string& node) {
+  if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
+    --entry->outstanding;
+  }
+  table_.stops(node);
+  tell_watchers();
+  forward->refused_by = node;
+  if (!forward->was_home && forward->attempts < kMostAttempts) {
+    ++counts_.retried;
+    return choose(forward);
+  }
+  forward->refuse({ErrorCode::kUnavailable,
+                   "node '" + node + "' is stopping, and has begun nothing of it; try again"});
 }
 
 // The home does not have it either, or cannot tell.

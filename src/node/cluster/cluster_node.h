@@ -14,38 +14,16 @@
 #include "core/http/forward_service.h"
 #include "core/loop/event_loop.h"
 #include "decide/routing/policy.h"
-#include "decide/routing/run_placement.h"
 #include "node/cluster/member_table.h"
 #include "node/cluster/name_watch.h"
 #include "node/cluster/node_credentials.h"
+#include "node/cluster/node_facts.h"
 #include "node/cluster/node_links.h"
+#include "node/cluster/other_members.h"
 #include "node/cluster/repeat_routes.h"
 #include "node/cluster/whole_exchange.h"
 
 namespace lambent::cluster {
-
-// What an invocation takes of a node's GPUs.
-struct GpuRequest {
-  Bytes memory;       // of each
-  unsigned gpus = 0;  // without which no node can run it
-};
-
-// What the node tells of itself, and asks about its functions. All outlive it.
-struct NodeFacts {
-  std::function<NodeReport()> report;
-  // A function or version that is known here, by its qualified name.
-  struct Known {
-    FunctionName record;                    // of an alias, its first version's
-    GpuRequest needs;                       // of one invocation
-    std::vector<routing::Step> steps = {};  // of a workflow's run
-    bool is_pipeline = false;               // which only some nodes can serve, as they say
-  };
-  std::function<std::optional<Known>(const FunctionName&)> find;
-  // Told of each report of another node; may be empty.
-  std::function<void(const NodeReport&)> heard = {};
-  // Told when volumes, which the home keeps, were changed through this node; may be empty.
-  std::function<void()> volumes_changed = {};
-};
 
 class ClusterNode final : public Cluster, public http::ForwardService {
  public:
@@ -111,24 +89,10 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   bool begins_schedules() const;
   // Whether a node does not answer, or is no member.
   bool is_lost(const std::string& node);
-  // The nodes that are not this one, and how they are reached from any thread.
-  struct Other {
-    std::string node;
-    http::Endpoint endpoint;
-    bool is_lost = false;
-    // What it said last of tenants, until it says it again; null: it does not answer.
-    const std::vector<TenantUse>* tenants = nullptr;
-    // What each of its GPUs has for a function, as it said last, or others of it; nothing: neither.
-    std::optional<std::vector<Bytes>> gpus = {};
-    // For pipelines, as it said last; those that it can serve, until it says it again, null if it
-    // did not.
-    std::vector<SliceShape> slices = {};
-    const std::vector<uint64_t>* pipelines = nullptr;
-  };
-  std::vector<Other> others();
+  const OtherMembers& others() const { return others_; }
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.
   std::function<void(http::Request&)> signer(std::string tenant) const;
-  std::string own_report_json();
+  NodeReport own_report() const;
 
  private:
   // A request that is on its way to a node, perhaps to one after the other.
@@ -146,7 +110,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::optional<Error> unsure;              // why it is not told whether there is the function
     unsigned attempts = 0;
     Instant sent_at{};
-    bool was_home = false;  // asked because another node does not have the function
+    bool was_home = false;        // asked because another node does not have the function
+    std::string refused_by = {};  // a node that stops, where no earlier one of the client is
   };
   using ForwardPtr = std::shared_ptr<Forward>;
 
@@ -158,6 +123,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
   void send_to(const ForwardPtr& forward, const std::string& node);
+  void refused_by(const ForwardPtr& forward, const std::string& node);
   void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
   http::Request request_for(const Forward& forward) const;
@@ -165,7 +131,6 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   // As ask(), with how it ended.
   void inquire(const std::string& node, Question question, Duration timeout,
                std::function<void(Result<http::Response>, LinkEnd::Kind)> done);
-  NodeReport own_report() const;
   void refresh_own_report();
   void tell_watchers();
 
@@ -175,6 +140,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   const NodeFacts facts_;
   Replica replica_;
   MemberTable table_;
+  const OtherMembers others_;
   std::vector<std::function<void()>> watchers_;
   uint64_t told_version_ = 0;
   NameWatch name_;

@@ -27,6 +27,17 @@ Result<http::Endpoint> endpoint_of(const ClusterMember& member) {
   return invalid("the address of node '" + member.node + "' is a Unix socket; others need TCP");
 }
 
+// Whether anything was heard of the node.
+bool has_said(const NodeReport& report) { return !report.version.empty(); }
+
+routing::Serving serving_of(const NodeReport& report, uint64_t pipeline) {
+  if (!report.pipelines) return routing::Serving::kUnknown;
+  if (std::ranges::binary_search(*report.pipelines, pipeline)) return routing::Serving::kCan;
+  if (std::ranges::binary_search(report.pipelines_later, pipeline)) return routing::Serving::kLater;
+  const bool has_places = !report.slices.empty() || !report.gpus_for_functions().empty();
+  return has_places ? routing::Serving::kNotYet : routing::Serving::kCannot;
+}
+
 }  // namespace
 
 MemberTable::MemberTable(std::string self) : self_(std::move(self)) {
@@ -138,6 +149,12 @@ bool MemberTable::may_be_silent(const std::string& node, Instant now) {
   return entry != nullptr && entry->state != MemberState::kLost && now < entry->silent_until;
 }
 
+void MemberTable::stops(const std::string& node) {
+  Entry* entry = find(node);
+  if (entry == nullptr || entry->state != MemberState::kUp) return;
+  set_state(*entry, MemberState::kDraining);
+}
+
 void MemberTable::unreachable(const std::string& node) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;
@@ -213,16 +230,38 @@ std::vector<std::string> MemberTable::others() const {
   return names;
 }
 
-std::vector<bool> MemberTable::serving(uint64_t pipeline) const {
-  std::vector<bool> says;
-  std::vector<bool> may;
-  for (const Entry* entry : entry_by_index_) {
-    const NodeReport& report = entry->report;
-    says.push_back(report.pipelines && std::ranges::binary_search(*report.pipelines, pipeline));
-    may.push_back(report.pipelines ? !report.slices.empty() || !report.gpus_for_functions().empty()
-                                   : !report.version.empty());
+std::vector<routing::Serving> MemberTable::serving(uint64_t pipeline) const {
+  std::vector<routing::Serving> all;
+  for (const Entry* entry : entry_by_index_) all.push_back(serving_of(entry->report, pipeline));
+  return all;
+}
+
+std::vector<routing::Serving> MemberTable::holding(unsigned gpus, Bytes memory) const {
+  std::vector<routing::Serving> all;
+  for (routing::NodeIndex index = 0; index < size(); ++index) {
+    const auto there = gpus_of(index);
+    if (!there && gpus > 0) {
+      all.push_back(routing::Serving::kUnknown);
+      continue;
+    }
+    const bool holds = gpus == 0 || have_room(*there, memory, gpus);
+    all.push_back(holds ? routing::Serving::kCan : routing::Serving::kCannot);
   }
-  return std::ranges::find(says, true) == says.end() ? may : says;
+  return all;
+}
+
+std::optional<std::vector<Bytes>> MemberTable::gpus_of(routing::NodeIndex index) const {
+  const Entry& entry = at(index);
+  if (has_said(entry.report)) return entry.report.gpus_for_functions();
+  if (entry.member.gpus.empty()) return std::nullopt;
+  std::vector<Bytes> memory;
+  for (const GpuFacts& gpu : entry.member.gpus) memory.push_back(gpu.memory);
+  return memory;
+}
+
+bool MemberTable::answers(routing::NodeIndex index) const {
+  const MemberState state = at(index).state;
+  return state == MemberState::kUp || state == MemberState::kDraining;
 }
 
 MemberTable::Entry* MemberTable::find(const std::string& node) {

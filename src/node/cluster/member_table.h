@@ -13,6 +13,7 @@
 #include "core/http/client.h"
 #include "decide/routing/hash_ring.h"
 #include "decide/routing/node_view.h"
+#include "decide/routing/who_serves.h"
 #include "node/cluster/node_report.h"
 
 namespace lambent::cluster {
@@ -47,6 +48,8 @@ class MemberTable final : public routing::NodeView {
   // It becomes another program, so that its silence is no loss until then.
   void let_be_silent(const std::string& node, Instant until);
   bool may_be_silent(const std::string& node, Instant now);
+  // It refused work because it stops: it gets none before it says that it takes some.
+  void stops(const std::string& node);
   // A connection to it failed: it is lost until it answers again.
   void unreachable(const std::string& node);
   // Forgets members whose lease ran out and that do not answer.
@@ -64,15 +67,21 @@ class MemberTable final : public routing::NodeView {
   std::vector<MemberStatus> members() const;
   // All but this node.
   std::vector<std::string> others() const;
-  // Of each node whether it says that it can serve this pipeline, lost or not. Where none says so,
-  // as of one that was deployed a moment ago, those that may: with slices or GPUs for functions, or
-  // of a program that does not say it.
-  std::vector<bool> serving(uint64_t pipeline) const;
+  // What each node says of this pipeline, by routing::hash_of(), whether it answers now or not.
+  std::vector<routing::Serving> serving(uint64_t pipeline) const;
+  // The same of an invocation that takes so many GPUs with so much memory each.
+  std::vector<routing::Serving> holding(unsigned gpus, Bytes memory) const;
+  // What each of its GPUs has for a function, as the node says, or those who tell of it; nothing:
+  // neither.
+  std::optional<std::vector<Bytes>> gpus_of(routing::NodeIndex index) const;
   // Null: it is no member.
   Entry* find(const std::string& node);
   // Requests forwarded to others that have no answer yet.
   uint64_t outstanding() const;
   const std::string& name_of(routing::NodeIndex index) const { return *by_index_[index]; }
+  const Entry& at(routing::NodeIndex index) const { return *entry_by_index_[index]; }
+  // Whether it answered last.
+  bool answers(routing::NodeIndex index) const;
   routing::NodeIndex own_index() const { return own_index_; }
   const routing::HashRing& ring() const { return ring_; }
 

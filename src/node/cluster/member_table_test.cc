@@ -107,6 +107,19 @@ TEST(MemberTableTest, OneThatBecomesAnotherProgramMayBeSilentUntilItsTimeOrItsLo
   EXPECT_FALSE(table.may_be_silent("x", at(1)));
 }
 
+TEST(MemberTableTest, OneThatRefusedWorkGetsNoneUntilItSaysThatItTakesSome) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.reported("b", report("b"));
+  table.stops("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kDraining);
+  table.reported("b", report("b"));
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
+  table.unreachable("b");
+  table.stops("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kLost);
+}
+
 TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());
@@ -120,7 +133,7 @@ TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
   EXPECT_FALSE(table.node(1).takes_work);
 }
 
-TEST(MemberTableTest, APipelineIsServedByThoseThatSaySoOrElseByThoseThatMay) {
+TEST(MemberTableTest, WhatNodesSayOfAPipeline) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());
   NodeReport none = report("a");
@@ -133,16 +146,41 @@ TEST(MemberTableTest, APipelineIsServedByThoseThatSaySoOrElseByThoseThatMay) {
   NodeReport older = report("c");
   older.version = "0";
   table.set_own_report(none);
-  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, false, false})) << "they said nothing yet";
+  using enum routing::Serving;
+  using Says = std::vector<routing::Serving>;
+  EXPECT_EQ(table.serving(7), (Says{kCannot, kUnknown, kUnknown})) << "they said nothing yet";
   table.reported("b", with_slices);
   table.reported("c", older);
-  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(table.serving(7), (Says{kCannot, kNotYet, kUnknown}));
   with_slices.pipelines = std::vector<uint64_t>{5, 7};
+  with_slices.pipelines_later = {8};
   table.reported("b", with_slices);
-  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, false}));
-  EXPECT_EQ(table.serving(6), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(table.serving(7), (Says{kCannot, kCan, kUnknown}));
+  EXPECT_EQ(table.serving(8), (Says{kCannot, kLater, kUnknown})) << "it has lost a slice";
+  EXPECT_EQ(table.serving(6), (Says{kCannot, kNotYet, kUnknown}));
   table.unreachable("b");
-  EXPECT_EQ(table.serving(7), (std::vector<bool>{false, true, false})) << "no other can";
+  EXPECT_EQ(table.serving(7), (Says{kCannot, kCan, kUnknown})) << "as it said last";
+  EXPECT_FALSE(table.answers(1));
+}
+
+TEST(MemberTableTest, WhatNodesHaveForAFunctionOrAreToldToHave) {
+  MemberTable table("a");
+  ClusterTold nodes = told();
+  nodes.members[2].gpus = {{"T4", Bytes::gib(16)}};
+  ASSERT_TRUE(table.tell(nodes, at(0)).ok());
+  NodeReport own = report("a");
+  own.version = "1";
+  table.set_own_report(own);
+  using enum routing::Serving;
+  using Says = std::vector<routing::Serving>;
+  EXPECT_EQ(table.holding(1, Bytes::gib(8)), (Says{kCannot, kUnknown, kCan}));
+  EXPECT_EQ(table.holding(2, Bytes::gib(8)), (Says{kCannot, kUnknown, kCannot}));
+  EXPECT_EQ(table.holding(0, Bytes()), (Says{kCan, kCan, kCan})) << "it takes no GPU";
+  NodeReport large = report("b");
+  large.version = "1";
+  large.for_functions = std::vector{Bytes::gib(8), Bytes::gib(9)};
+  table.reported("b", large);
+  EXPECT_EQ(table.holding(2, Bytes::gib(8)), (Says{kCannot, kCan, kCannot}));
 }
 
 TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {

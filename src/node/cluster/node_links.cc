@@ -170,7 +170,7 @@ void NodeLinks::passed(uint64_t id, PassageEnd how) {
   if (how.connection_is_lost || how.error_type == "Http.BadAnswer") {
     return end(id, {LinkEnd::Kind::kLost, how.message});
   }
-  if (how.may_be_cut_off) {
+  if (how.may_be_cut_off && !request.kept) {
     if (http::StreamedExchange* client = request.responder.stream()) client->finish();
   }
   if (how.keeps_connection) {

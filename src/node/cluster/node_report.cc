@@ -99,7 +99,8 @@ bool read_slices(const json& object, NodeReport& report) {
 
 bool read_pipelines(const json& object, NodeReport& report) {
   if (!object.contains("pipelines")) return true;
-  return read_functions(object, "pipelines", report.pipelines.emplace(), kMostPipelines);
+  return read_functions(object, "pipelines", report.pipelines.emplace(), kMostPipelines) &&
+         read_functions(object, "pipelines_later", report.pipelines_later, kMostPipelines);
 }
 
 json json_of(const std::vector<SliceShape>& slices) {
@@ -255,7 +256,10 @@ std::string to_json(const NodeReport& report) {
               {"absent", json_of(report.absent)},
               {"revoked", std::move(revoked)},
               {"tenants", std::move(tenants)}};
-  if (report.pipelines) object["pipelines"] = json_of(*report.pipelines, kMostPipelines);
+  if (report.pipelines) {
+    object["pipelines"] = json_of(*report.pipelines, kMostPipelines);
+    object["pipelines_later"] = json_of(report.pipelines_later, kMostPipelines);
+  }
   if (report.for_functions) {
     json memory = json::array();
     for (const Bytes each : *report.for_functions) memory.push_back(each.count);

@@ -38,11 +38,13 @@ struct NodeReport {
   std::vector<GpuFacts> gpus;
   // What each GPU on which functions take turns has for one. Programs before say nothing of it.
   std::optional<std::vector<Bytes>> for_functions = {};
-  // Those that its pipelines have. Programs before say nothing of it.
+  // Those that its pipelines have, also those that are lost. Programs before say nothing of it.
   std::vector<SliceShape> slices = {};
   // Pipelines that its slices or GPUs can serve, by routing::hash_of(), sorted. Programs before say
   // nothing of it.
   std::optional<std::vector<uint64_t>> pipelines = {};
+  // Pipelines that it can serve once slices that it has lost are back. Likewise.
+  std::vector<uint64_t> pipelines_later = {};
   // Functions with idle sandboxes, by routing::hash_of(), sorted by it.
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
   // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.

@@ -22,6 +22,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .for_functions = std::vector{Bytes::gib(15)},
                           .slices = {{"2g.20gb", 28, Bytes::gib(20)}},
                           .pipelines = std::vector<uint64_t>{2, 8},
+                          .pipelines_later = {3, 4},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
                           .fetched = {4, 7},
                           .absent = {3, 9},
@@ -50,6 +51,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->for_functions, report.for_functions);
   EXPECT_EQ(read->slices, report.slices);
   EXPECT_EQ(read->pipelines, report.pipelines);
+  EXPECT_EQ(read->pipelines_later, report.pipelines_later);
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
   EXPECT_EQ(read->absent, report.absent);

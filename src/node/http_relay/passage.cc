@@ -207,7 +207,7 @@ bool Passage::take(std::string_view bytes) {
   // The head leaves with it, or with the end.
   const std::string piece = std::exchange(parser_.response().body, {});
   const bool is_due = !piece.empty() || (begins && !*whole);
-  if (is_due && !client_->send_bytes(piece)) client_is_behind_ = true;
+  if (is_due && !request_->kept && !client_->send_bytes(piece)) client_is_behind_ = true;
   says_more_ = !bytes.empty();
   if (!*whole) return true;
   finish();
@@ -216,6 +216,8 @@ bool Passage::take(std::string_view bytes) {
 
 void Passage::begin_answer() {
   head_passed_ = true;
+  request_->kept = request_->keeps && request_->keeps(parser_.response());
+  if (request_->kept) return;
   request_->answered = true;
   http::Response head;
   head.status = parser_.response().status;
@@ -262,7 +264,7 @@ void Passage::on_upstream_end(http::Transfer::Kind kind) {
 }
 
 void Passage::finish() {
-  client_->finish();
+  if (!request_->kept) client_->finish();
   PassageEnd how = end_by_status();
   how.keeps_connection = parser_.keep_alive() && body_is_over_ && !parser_.switched() &&
                          upstream_->unsent() == 0 && !says_more_ && request_->head.method != "HEAD";

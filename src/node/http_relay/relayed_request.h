@@ -23,6 +23,9 @@ struct RelayedRequest {
   http::Headers answer_headers;  // of ours, beside the program's
   std::string upgrade;           // the protocols that it asks for; empty: it keeps HTTP
   http::Responder responder;
+  // An answer with this head is read, and is none for the client; empty: each is for it.
+  std::function<bool(const http::Response&)> keeps;
+  bool kept = false;  // such an answer came
   // Its answer began, or its client is gone: nothing else can be answered.
   bool answered = false;
   bool client_is_gone = false;

@@ -218,6 +218,30 @@ TEST_F(RelaySession, AServerErrorOfTheProgramPassesAndCountsAsAFailure) {
   EXPECT_EQ(ends_[0].error_type, "Http.ServerError");
 }
 
+TEST_F(RelaySession, AnAnswerThatIsKeptIsNoneForTheClientWhichAnotherMayAnswer) {
+  open_ready();
+  client_ = connect();
+  client_.send("GET /path HTTP/1.1\r\nHost: h\r\n\r\n");
+  wait_until([this] { return held.size() == 1; });
+  relayed_ = std::make_shared<RelayedRequest>(requests.back(), std::move(held.back()));
+  relayed_->keeps = [](const http::Response& answer) { return answer.headers.contains("X-No"); };
+  session_->give(InvocationId{1, ++ids_}, relayed_);
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 503 No\r\nX-No: 1\r\nContent-Length: 4\r\n\r\nbusy");
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_TRUE(relayed_->kept);
+  EXPECT_FALSE(relayed_->answered);
+  EXPECT_TRUE(ends_[0].keeps_connection);
+  const auto again =
+      std::make_shared<RelayedRequest>(requests.back(), std::move(relayed_->responder));
+  session_->give(InvocationId{1, ++ids_}, again);
+  program_.received.clear();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone");
+  wait_for(client_, "done");
+  EXPECT_THAT(client_.received, StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(RelaySession, InterimAnswersAreNotTheAnswer) {
   open_ready();
   get();

@@ -6,6 +6,7 @@
 #include "core/domain/connection_key.h"
 #include "core/domain/limits.h"
 #include "core/domain/model_function.h"
+#include "core/domain/stopping.h"
 #include "node/catalog/limits.h"
 #include "node/worker/flow_of.h"
 
@@ -59,7 +60,8 @@ void Intake::submit(InvocationRequest request, Done done) {
   const bool can_repeat = synchronous && can_be_repeat(request.idempotency_key);
   if (can_repeat && join_earlier(key, done)) return;
   if (uses_.drain.draining()) {
-    return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+    const Error stopping = stopping_error(request.within_run);
+    return refuse_unless_repeated(request, stopping, std::move(done));
   }
   if (auto refusal = refusal_of(request, **spec)) {
     InvocationResult refused;

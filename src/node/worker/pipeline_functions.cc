@@ -90,7 +90,6 @@ void PipelineFunctions::put(const FunctionSpec& spec,
     function = *unplanned(spec.id, *package);
   }
   function.id = spec.id;
-  const bool is_served = could_serve(setting_, spec, *package, function);
   const size_t components = package->definition.dag.components.size();
   Counts counts;
   if (const Function* old = find(spec.id)) counts = old->counts;
@@ -100,9 +99,9 @@ void PipelineFunctions::put(const FunctionSpec& spec,
                         .package = std::move(package),
                         .estimate = {std::move(measured), components},
                         .planned = std::make_shared<const PipelineFunction>(std::move(function)),
-                        .is_served = is_served,
                         .last_end = {},
                         .counts = counts});
+  judge(functions_.at(spec.id));
   events_.on_planned(functions_.at(spec.id).planned, true);
 }
 
@@ -178,8 +177,7 @@ void PipelineFunctions::planned_again(FunctionId id, const PipelinePackage* pack
   function->planning = false;
   if (made.ok()) {
     function->planned = std::move(made).value();
-    function->is_served =
-        could_serve(setting_, function->spec, *function->package, *function->planned);
+    judge(*function);
     if (events_.on_profile) {
       events_.on_profile(
           id, pipeline::to_json(function->estimate.measured(), function->package->definition.dag));
@@ -193,8 +191,28 @@ void PipelineFunctions::planned_again(FunctionId id, const PipelinePackage* pack
   if (function->is_stale) plan_again(*function);
 }
 
-void PipelineFunctions::forget_choices() {
-  for (auto& [id, function] : functions_) function.status.reset();
+void PipelineFunctions::judge(Function& function) const {
+  const auto serves = [&](const PipelineSetting& setting) {
+    return could_serve(setting, function.spec, *function.package, *function.planned);
+  };
+  function.is_served_with_lost = serves(setting_);
+  function.is_served = function.is_served_with_lost;
+  if (lost_.empty() || !function.is_served) return;
+  PipelineSetting there = setting_;
+  std::erase_if(there.slices, [this](const Slice& slice) { return lost_.contains(slice.id); });
+  function.is_served = serves(there);
+}
+
+void PipelineFunctions::note_slice(DeviceId slice, bool lost) {
+  if (lost) {
+    lost_.insert(slice);
+  } else {
+    lost_.erase(slice);
+  }
+  for (auto& [id, function] : functions_) {
+    function.status.reset();
+    judge(function);
+  }
 }
 
 }  // namespace lambent::worker

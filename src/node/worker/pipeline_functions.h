@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -38,10 +39,11 @@ class PipelineFunctions {
     std::shared_ptr<const PipelinePackage> package;
     pipeline::ProfileEstimate estimate;
     Planned planned;
-    bool planning = false;   // again, in the background
-    bool is_stale = false;   // and meanwhile more was learnt
-    bool is_served = false;  // could_serve()
-    InstanceEnd last_end;    // of an instance; its words are for clients
+    bool planning = false;             // again, in the background
+    bool is_stale = false;             // and meanwhile more was learnt
+    bool is_served = false;            // could_serve() with the slices that are not lost
+    bool is_served_with_lost = false;  // the same with all
+    InstanceEnd last_end;              // of an instance; its words are for clients
     Counts counts;
     scheduling::RunningMean took;           // by jobs, per request
     ArrivalRate arrivals;                   // where there is a choice
@@ -90,19 +92,23 @@ class PipelineFunctions {
   void learn(Function& function, const PipelinePackage& package, const JobEnd& end);
   // Plans it again, in the background; on_planned follows unless it fails.
   void plan_again(Function& function);
-  // The devices are others: every choice of isolation is made again.
-  void forget_choices();
+  // A slice is lost, or back: which functions can be served is another question then, and every
+  // choice of isolation is made again.
+  void note_slice(DeviceId slice, bool lost);
 
  private:
   static Result<Planned> plan(const PipelineSetting& setting, const FunctionSpec& spec,
                               const PipelinePackage& package,
                               const pipeline::MeasuredProfile& measured);
+  // Who can be served, with the slices that there are now.
+  void judge(Function& function) const;
   void planned_again(FunctionId id, const PipelinePackage* package, Result<Planned> made);
 
   LogSink& log_;
   const PipelineSetting& setting_;
   const Events events_;
   std::unordered_map<FunctionId, Function> functions_;
+  std::set<DeviceId> lost_;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 

@@ -327,7 +327,7 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
 void PipelineHost::device_reading(DeviceId device, bool lost) {
   if (setting_.slice(device) == nullptr || lost_[device] == lost) return;
   lost_[device] = lost;
-  functions_.forget_choices();
+  functions_.note_slice(device, lost);
   if (!lost) return offer_slice(device);
   log_.warning("slice_lost", {{"gpu", place_name(device)}});
   const Error why{ErrorCode::kUnavailable,

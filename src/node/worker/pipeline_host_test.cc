@@ -596,6 +596,17 @@ TEST_F(PipelineHostTest, ServesAFunctionThatWouldFitIfAllSlicesWereFree) {
   host->remove(spec.id);
   EXPECT_FALSE(host->status().serves(spec.id));
 
+  // Without a slice that it takes it is served once that is back.
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  host->device_reading(mig_instance(0, 1), true);
+  EXPECT_FALSE(host->status().serves(spec.id));
+  EXPECT_TRUE(host->status().served().empty());
+  EXPECT_EQ(host->status().served_later(), std::vector<FunctionName>{spec.name});
+  host->device_reading(mig_instance(0, 1), false);
+  EXPECT_TRUE(host->status().serves(spec.id));
+  EXPECT_TRUE(host->status().served_later().empty());
+
   // As a node of a cluster keeps it that could not plan it.
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), PipelineFunctions::unplanned(spec.id, *two_models()), "");

@@ -158,6 +158,15 @@ std::vector<FunctionName> PipelineStatus::served() const {
   return names;
 }
 
+std::vector<FunctionName> PipelineStatus::served_later() const {
+  std::vector<FunctionName> names;
+  functions_.for_each([&](const PipelineFunctions::Function& function) {
+    const bool is_later = function.is_served_with_lost && !function.is_served;
+    if (is_later) names.push_back(function.spec.name);
+  });
+  return names;
+}
+
 bool PipelineStatus::serves(FunctionId id) const {
   const PipelineFunctions::Function* function = functions_.find(id);
   return function != nullptr && function->is_served;

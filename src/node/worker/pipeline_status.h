@@ -60,9 +60,11 @@ class PipelineStatus {
   size_t queued() const { return dispatcher_.world().queued.size(); }  // of all functions
   // How often one of the queue of this function has its turn: zero if that is not known.
   Duration turn(FunctionId function) const;
-  // The functions that could run here if all were free.
+  // The functions that could run here if all slices that are not lost were free; or, once those
+  // that are lost are back.
   std::vector<FunctionName> served() const;
-  // False of one that is not there.
+  std::vector<FunctionName> served_later() const;
+  // As served(). False of one that is not there.
   bool serves(FunctionId function) const;
   // Its definition, profile and instances, as JSON. NOT_FOUND.
   Result<std::string> describe(FunctionId function) const;

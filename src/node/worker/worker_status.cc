@@ -223,6 +223,10 @@ std::vector<FunctionName> WorkerStatus::served_pipelines() const {
   return uses_.pipelines.status().served();
 }
 
+std::vector<FunctionName> WorkerStatus::pipelines_served_later() const {
+  return uses_.pipelines.status().served_later();
+}
+
 bool WorkerStatus::serves_pipeline(FunctionId function) const {
   return uses_.pipelines.status().serves(function);
 }

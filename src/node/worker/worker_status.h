@@ -58,6 +58,7 @@ class WorkerStatus {
   std::string slices_json(TenantId tenant) const;
   // Pipelines that could run here if all were free; whether one of them is.
   std::vector<FunctionName> served_pipelines() const;
+  std::vector<FunctionName> pipelines_served_later() const;
   bool serves_pipeline(FunctionId function) const;
   // What runs of a workflow may call, as steps_of() of workflow_steps.h.
   std::vector<const FunctionSpec*> steps_of(const FunctionSpec& workflow) const;
