@@ -125,6 +125,17 @@ def contract(result, quick):
             "simulated": simulated(quick)}
 
 
+def check_ray(python):
+    """Before anything is measured: that the interpreter is there and has what is needed."""
+    try:
+        tried = subprocess.run([python, "-c", "from ray import serve"], capture_output=True, text=True, timeout=120)
+        why = "" if tried.returncode == 0 else (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    if why:
+        raise SystemExit(f"--ray {python}: {why}; name the Python of an environment with ray[serve] (tests/clients/ray-serve-requirements.txt)")
+
+
 def beside_ray(python, repeats, seconds):
     """What Ray's own ways take, by cluster_ray.py under that interpreter, and our load generator against Ray Serve."""
     script = pathlib.Path(__file__).with_name("cluster_ray.py")
@@ -152,6 +163,8 @@ def main():
     arguments = parser.parse_args()
     repeats = arguments.repeats or (2 if arguments.quick else 5)
     seconds = arguments.seconds or (0.5 if arguments.quick else 2.0)
+    if arguments.ray:
+        check_ray(arguments.ray)
     about = machine()
     with cluster("abc") as nodes:
         result = {"hop": hop(nodes, repeats, seconds), **objects(nodes, repeats), "rps_three_nodes": rate(nodes, repeats, seconds)}

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "bin/host_memory.h"
+#include "bin/node_cluster.h"
 #include "core/domain/model_function.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/objects/limits.h"
@@ -261,6 +262,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   for (const auto& device : all_devices) {
     if (device.integrated) options.sandboxes.integrated.insert(worker::device_id_of(device));
   }
+  if (!config.cluster_key.empty()) options.pipelines.node = node_name_of(config);
   options.pipelines.slices = shares.slices;
   options.pipelines.channel_folder = channel_folder(config);
   for (const Slice& slice : shares.slices) {

@@ -4,10 +4,13 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 import kubernetes_validate
 import yaml
+from certificates import Authority
+from harness import Worker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "share/kubernetes"
@@ -140,6 +143,35 @@ class Files(unittest.TestCase):
         self.assertIn("--cluster-key", given)
         self.assertEqual([each for each in container["args"] if each.startswith("--cluster-node=")],
                          [f"--cluster-node={node['name']}={node['address']}" for node in self.values["nodes"]])
+
+    def test_a_worker_starts_with_the_options_of_both_files_and_answers_the_probe(self):
+        pod = yaml.safe_load((FOLDER / "raycluster.yaml").read_text())["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+        probe = self.documents[0]["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["httpGet"]
+        self.assertEqual(probe["scheme"], "HTTPS")
+        headers = {each["name"]: each["value"] for each in probe["httpHeaders"]}
+        for container in (self.documents[0]["spec"]["template"]["spec"]["containers"][0], pod["containers"][1]):
+            folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+            authority = Authority(folder)
+            certificate, key = authority.issue("gpu1")
+            (folder / "tls").mkdir()
+            (folder / "cluster").mkdir()
+            secrets = {"tls/tls.crt": certificate.read_text(), "tls/tls.key": key.read_text(), "tls/ca.crt": authority.certificate.read_text(),
+                       "cluster/cluster.key": "k" * 40}
+            for name, content in secrets.items():
+                (folder / name).write_text(content)
+                (folder / name).chmod(256)  # as the volumes have it
+            given = dict(each.split("=", 1) for each in container["args"] if not each.startswith("--cluster-node="))
+            listen = given.pop("--listen").replace("$(HOST_IP)", "127.0.0.1").replace(":8980", ":0")
+            for name in ("--state", "--run", "--catalog"):  # folders of this test's, and no PostgreSQL
+                given.pop(name, None)
+            flags = [f"{name}={value}" for name, value in given.items()] + [each for each in container["args"] if each.startswith("--cluster-node=")]
+            flags = [each.replace("/etc/lambent", str(folder)).replace("$(NODE_NAME)", "gpu1") for each in flags]
+            self.assertEqual([each for each in flags if "$(" in each or "/lambent/" in each], [])
+            with self.subTest(container["name"]):
+                worker = Worker(*flags, gpu="none", listen=listen, tls=authority.context())
+                self.addCleanup(worker.close)
+                worker.address = ("127.0.0.1", worker.address[1])
+                self.assertEqual(worker.request("GET", probe["path"], headers=headers).status, 200)
 
     def test_without_a_catalog_none_is_named(self):
         text = rendered((CHART / "templates/daemonset.yaml").read_text(), {**self.values, "catalogSecret": "", "runtimeClassName": ""})

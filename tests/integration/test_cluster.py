@@ -21,23 +21,32 @@ def handler(event, context):
 """
 
 
+def tls_options(authority, name):
+    """The flags of a node that shows a certificate and wants one of its clients, and the ssl.SSLContext of such a client."""
+    certificate, key = authority.issue(name)
+    return (("--tls-certificate", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(authority.certificate),
+             "--tls-client-required"), authority.context(certificate, key))
+
+
 class Cluster:
     """Workers with one key, each told of all by its flags."""
 
     def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash", gpu="none", own_flags=None,
-                 clocks=None, worker=Worker):
+                 clocks=None, worker=Worker, over_tls=False):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         test.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text(key)
         ports = claim_ports(len(names))
-        self.addresses = {name: f"http://127.0.0.1:{port}" for name, port in zip(names, ports)}
+        self.addresses = {name: f"http{'s' if over_tls else ''}://127.0.0.1:{port}" for name, port in zip(names, ports)}
+        authority = Authority(folder) if over_tls else None
         listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
         self.nodes, self.folder = {}, folder
         for name, port in zip(names, ports):
+            tls_flags, context = tls_options(authority, name) if authority else ((), None)
             self.nodes[name] = worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
-                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, *(own_flags or {}).get(name, ()),
-                                      gpu=gpu[name] if isinstance(gpu, dict) else gpu, listen=f"127.0.0.1:{port}",
-                                      environment=clocks[name].environment if clocks else None)
+                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *tls_flags, *flags,
+                                      *(own_flags or {}).get(name, ()), gpu=gpu[name] if isinstance(gpu, dict) else gpu,
+                                      listen=f"127.0.0.1:{port}", environment=clocks[name].environment if clocks else None, tls=context)
             test.addCleanup(self.nodes[name].close)
 
     def __getitem__(self, name):
@@ -537,10 +546,8 @@ class OverTls(unittest.TestCase):
         authority = Authority(folder)
         nodes = {}
         for name in "ab":
-            certificate, key = authority.issue(name)
-            nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--tls-certificate", str(certificate),
-                                 "--tls-key", str(key), "--tls-client-ca", str(authority.certificate), "--tls-client-required",
-                                 gpu="none", tls=authority.context(certificate, key))
+            flags, context = tls_options(authority, name)
+            nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, *flags, gpu="none", tls=context)
             self.addCleanup(nodes[name].close)
         members = [{"node": name, "address": node.endpoint} for name, node in nodes.items()]
         for node in nodes.values():

@@ -63,6 +63,14 @@ class WeightsOfACopy(unittest.TestCase):
             self.assertEqual(self.sum(), [version + n for n in (1, 2, 3, 4)])
         self.assertEqual(self.cluster.completed("adds"), {"a": 0, "b": 4})
 
+    def test_a_node_that_was_away_reads_what_was_put_meanwhile(self):
+        self.b.kill()
+        self.put("w", 1, 2, 3, 4)
+        self.b.start()
+        self.cluster.wait_for(lambda: self.cluster.states("b") == {"a": "draining", "b": "up"})
+        self.assertEqual(self.sum(), [2, 4, 6, 8])
+        self.assertEqual(self.cluster.completed("adds"), {"a": 0, "b": 1})
+
 
 if __name__ == "__main__":
     unittest.main()

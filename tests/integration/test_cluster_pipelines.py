@@ -77,11 +77,9 @@ class ANodeWithoutSlices(unittest.TestCase):
         self.cluster = Cluster(self, names="abc", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "none"}, own_flags={"b": SLICES})
         self.cluster.wait_until_up()
 
-    def package(self, memory_mb=15000):
-        return make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(memory_mb))})
-
-    def deploy(self, node, name="p", memory_mb=15000):
-        return self.cluster[node].create(name, self.package(memory_mb), handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
+    def deploy(self, node, name="p", memory_mb=15000, **more):
+        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline(**more)), "profile.json": json.dumps(profile(memory_mb))})
+        return self.cluster[node].create(name, package, handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
 
     def test_a_pipeline_is_deployed_called_and_shown_at_any_node(self):
         self.deploy("c")
@@ -93,13 +91,33 @@ class ANodeWithoutSlices(unittest.TestCase):
         for node in "abc":
             shown = self.cluster[node].request("GET", "/v1/functions/p/pipeline").json
             self.assertGreater(len(shown["instances"]), 0)
-            self.assertEqual(shown["completed"], 7)
+            self.assertEqual((shown["node"], shown["completed"]), ("b", 7))
         # Its steps too: a workflow whose run is where there are no slices calls it there.
         graph = {"components": [{"name": "one", "function": "p", "input": "$input"}], "output": "$one"}
         self.cluster["a"].create("w", make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023", handler="workflow.json",
                                  timeout=30, tags={"lambent:kind": "workflow"})
         for node in "abc" * 2:
             self.assertEqual(self.cluster[node].invoke("w", {"n": 2}).json["n"], 60)
+
+    def test_what_a_node_without_slices_shows_is_the_same_after_a_restart(self):
+        self.deploy("c", slo={"ms": 500}, isolation="auto")
+        self.assertEqual(self.cluster["c"].invoke("p", {"n": 1}).json["n"], 30)
+        for node in "ac":  # one planned it, the other has a copy
+
+            def shown(node=node):
+                return self.cluster[node].request("GET", "/v1/functions/p/pipeline", headers={"X-Lambent-Only-Here": "true"}).json
+
+            before = shown()
+            self.assertEqual((before["node"], before["slo"]["ms"], before["instances"]), (node, 500, []))
+            self.assertEqual(self.cluster[node].stop(), 0)
+            self.cluster[node].start()
+            self.assertEqual(shown(), before)
+
+    def test_a_pipeline_that_no_node_could_run_is_refused_with_its_own_error(self):
+        with self.assertRaises(HttpError) as raised:
+            self.deploy("c", isolation="shared")
+        self.assertIn("how much memory it needs: gpu.memory", str(raised.exception))
+        self.assertNotIn("no other node", str(raised.exception))
 
     def test_what_no_node_has_the_slices_for_is_refused_and_lost_slices_are_named(self):
         with self.assertRaises(HttpError) as raised:

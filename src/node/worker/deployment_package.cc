@@ -10,6 +10,7 @@
 #include "core/domain/kernel_graph_service.h"
 #include "node/worker/cuda_packages.h"
 #include "node/worker/kernel_package.h"
+#include "node/worker/pipeline_planning.h"
 
 namespace lambent::worker {
 namespace {
@@ -38,46 +39,6 @@ Result<void> check_digest(const FunctionSpec& spec, std::string_view zip) {
   return Error{ErrorCode::kInvalidArgument,
                "package: its SHA-256 is another than that of the request's path; it was changed on "
                "the way, or is another package"};
-}
-
-// Whether another node could serve the pipeline, by what it says that it has. It may take long.
-bool others_could_serve(const OtherNodes& others, const PipelineSetting& here,
-                        const FunctionSpec& spec, const PipelinePackage& package) {
-  if (others.judged) return true;
-  for (size_t node = 0; node < others.slices.size(); ++node) {
-    PipelineSetting there = here;
-    there.slices.clear();
-    for (const SliceShape& shape : others.slices[node]) {
-      const DeviceId id(static_cast<uint32_t>(there.slices.size()) + 1);
-      there.slices.push_back({.id = id, .uuid = {}, .shape = shape});
-    }
-    there.shared.shape = {};
-    for (const Bytes gpu : others.gpus[node]) {
-      Bytes& largest = there.shared.shape.memory;
-      largest = std::max(largest, gpu + there.shared.context);
-    }
-    const auto planned = PipelineHost::check(there, spec, package);
-    if (planned.ok() && PipelineFunctions::could_serve(there, spec, package, **planned)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// As it runs here, or unplanned if only other nodes can serve it. Blocks.
-Result<PipelineHost::Planned> plan_pipeline(const DeploymentPackage& package,
-                                            const PipelineSetting& here) {
-  const FunctionSpec& spec = package.change.spec;
-  auto planned = PipelineHost::check(here, spec, *package.pipeline);
-  if (planned.ok()) return planned;
-  if (others_could_serve(package.others, here, spec, *package.pipeline)) {
-    return PipelineFunctions::unplanned(spec.id, *package.pipeline);
-  }
-  Error error = planned.error();
-  if (!package.others.slices.empty()) {
-    error.message += "; no other node of the cluster has what it takes either";
-  }
-  return error;
 }
 
 // That what is mounted is there, by a path without links, as lambent-launcher will want it. Blocks.
@@ -138,7 +99,8 @@ Result<void> unpack_package(const CodeStore& code, const DeploymentRules& rules,
     ASSIGN_OR_RETURN(package.graph, read_workflow(folder, spec.handler));
   } else if (spec.kind == FunctionKind::kPipeline) {
     ASSIGN_OR_RETURN(package.pipeline, read_pipeline(folder, spec.handler));
-    ASSIGN_OR_RETURN(package.planned, plan_pipeline(package, rules.pipelines));
+    ASSIGN_OR_RETURN(package.planned,
+                     plan_deployed(package.others, rules.pipelines, spec, *package.pipeline));
   }
   return {};
 }

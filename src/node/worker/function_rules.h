@@ -74,7 +74,7 @@ FunctionSpec as_function(FunctionSpec spec);
 
 // INVALID_ARGUMENT, FAILED_PRECONDITION or UNIMPLEMENTED, saying what would have to change. One
 // that needs other GPUs than those here is good if one of `others` has them.
-// PipelineHost::check() judges the slices and the memory of a pipeline.
+// plan_deployed() judges the slices and the memory of a pipeline (pipeline_planning.h).
 Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules,
                             const OtherNodes& others = {});
 

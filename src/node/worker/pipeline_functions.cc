@@ -32,6 +32,12 @@ Result<PipelineFunctions::Planned> PipelineFunctions::plan(
   return {std::make_shared<const PipelineFunction>(std::move(function))};
 }
 
+Result<void> PipelineFunctions::check_package(const FunctionSpec& spec,
+                                              const PipelinePackage& package) {
+  if (package.definition.isolation != pipeline::IsolationRule::kShared) return {};
+  return check_memory_is_named(spec);
+}
+
 Result<PipelineFunctions::Planned> PipelineFunctions::check(const PipelineSetting& setting,
                                                             const FunctionSpec& spec,
                                                             const PipelinePackage& package) {
@@ -54,6 +60,15 @@ bool PipelineFunctions::could_serve(const PipelineSetting& setting, const Functi
   const bool may_have_slices = rule != pipeline::IsolationRule::kShared;
   if (may_have_slices && place(planned, setting.slices)) return true;
   return rule != pipeline::IsolationRule::kSlices && check_shared(setting.shared, spec).ok();
+}
+
+Result<PipelineFunctions::Planned> PipelineFunctions::kept_for_others(
+    const PipelineSetting& setting, const FunctionSpec& spec, const PipelinePackage& package) {
+  auto planned =
+      plan(setting, spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
+  const bool fits_none = !planned.ok() && planned.error().code == ErrorCode::kResourceExhausted;
+  if (fits_none) return unplanned(spec.id, package);
+  return planned;
 }
 
 PipelineFunctions::Planned PipelineFunctions::unplanned(FunctionId id,

@@ -56,6 +56,8 @@ class PipelineFunctions {
     std::function<void(FunctionId, std::string profile_json)> on_profile;
   };
 
+  // What no node could run, whatever it has. INVALID_ARGUMENT.
+  static Result<void> check_package(const FunctionSpec& spec, const PipelinePackage& package);
   // As PipelineHost::check().
   static Result<Planned> check(const PipelineSetting& setting, const FunctionSpec& spec,
                                const PipelinePackage& package);
@@ -63,6 +65,10 @@ class PipelineFunctions {
   static bool could_serve(const PipelineSetting& setting, const FunctionSpec& spec,
                           const PipelinePackage& package,
                           const pipeline::PipelineFunction& planned);
+  // One that only other nodes can serve, as put() plans it after a restart: by the shapes of its
+  // profile and of the setting. INVALID_ARGUMENT: the planner takes no such pipeline.
+  static Result<Planned> kept_for_others(const PipelineSetting& setting, const FunctionSpec& spec,
+                                         const PipelinePackage& package);
   // One that cannot run there: its requests are refused.
   static Planned unplanned(FunctionId id, const PipelinePackage& package);
 

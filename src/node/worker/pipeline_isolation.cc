@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace lambent::worker {
+
+Result<void> check_memory_is_named(const FunctionSpec& spec) {
+  if (spec.gpu.memory > Bytes(0)) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "to share a device it has to say how much memory it needs: gpu.memory"};
+}
+
 Result<void> check_shared(const SharedDevices& devices, const FunctionSpec& spec) {
   const Bytes memory = devices.shape.memory;
   if (memory == Bytes(0)) {
@@ -11,10 +18,7 @@ Result<void> check_shared(const SharedDevices& devices, const FunctionSpec& spec
                  "no device is shared here: this worker has none, or keeps all of them for "
                  "pipelines (--pipeline-slices)"};
   }
-  if (spec.gpu.memory == Bytes(0)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "to share a device it has to say how much memory it needs: gpu.memory"};
-  }
+  RETURN_IF_ERROR(check_memory_is_named(spec));
   if (spec.gpu.memory + devices.context > memory) {
     return Error{ErrorCode::kInvalidArgument,
                  "it asks for " + to_string(spec.gpu.memory) +

@@ -26,6 +26,9 @@ struct SharedDevices {
   std::function<double()> utilisation;
 };
 
+// A function that is to share a device says how much memory it needs; else INVALID_ARGUMENT.
+Result<void> check_memory_is_named(const FunctionSpec& spec);
+
 // Whether a function with this manifest could ever run on them. FAILED_PRECONDITION: there are
 // none; INVALID_ARGUMENT: it does not say how much memory it needs, asks for more than there is, or
 // may run for longer than a function may there.

@@ -14,6 +14,7 @@
 namespace lambent::worker {
 
 struct PipelineSetting {
+  std::string node = {};  // what this one is called in its cluster; empty: it is in none
   std::vector<Slice> slices;
   // What a process has of a slice beside what its function allocates.
   Bytes context_memory;

@@ -189,6 +189,7 @@ Result<std::string> PipelineStatus::describe(FunctionId id) const {
                {"mig_time_s", to_seconds(counts.mig_time)},
                {"instances", json::array()},
                {"slices", json::array()}};
+  if (!setting_.node.empty()) text["node"] = setting_.node;
   const IsolationStatus status =
       function.status ? *function.status
                       : choose_isolation(function, dispatcher_.world(), setting_, clock_.now());
