@@ -1,6 +1,7 @@
 """Models by gRPC: Triton's own client (blocking, streaming and asyncio), unmodified, through lambent-grpc to a real onnxruntime in a
 real sandbox."""
 import asyncio
+import concurrent.futures
 import os
 import pathlib
 import queue
@@ -186,6 +187,25 @@ class GrpcTest(ModelWorkerTest):
         with self.assertRaises(grpc.RpcError) as caught:
             self.stub().ModelInfer(request)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+
+    def test_a_model_whose_program_ends_is_no_internal_error(self):
+        values = np.ones((1, 4), dtype=np.float32)
+        self.client.infer("scores", [input_of(values)])
+
+        def in_state(state):
+            return [each for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] == state]
+
+        # It stands still, so that it is there when its program ends.
+        for sandbox in in_state("idle"):
+            os.kill(sandbox["pid"], signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(self.client.infer, "scores", [input_of(values)])
+            os.kill(self.worker.wait_for(lambda: in_state("busy"), what="a request at work")[0]["pid"], signal.SIGKILL)
+            with self.assertRaisesRegex(InferenceServerException, "StatusCode.UNKNOWN.*signal: 9"):
+                asked.result(30)
+        for sandbox in in_state("idle"):
+            os.kill(sandbox["pid"], signal.SIGCONT)
+        self.client.infer("scores", [input_of(values)])
 
     def test_our_messages_have_the_numbers_and_types_of_the_protocol(self):
         """protoc's descriptors of our files against those that Triton's client was made of."""
