@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decide/slice_scheduling/esg.h"
 #include "decide/slice_scheduling/slo_policy.h"
 #include "decide/slice_scheduling/testing/virtual_host.h"
 
@@ -114,6 +115,14 @@ TEST(BatchSize, MeasuredBatchesServeInTimeWhatOneByOneCannot) {
   EXPECT_LT(without.in_time, 0.6);
   EXPECT_GE(with.largest_job, 3u);
   EXPECT_LE(with.largest_job, 8u);
+}
+
+TEST(BatchSize, EsgServesInTimeByMeasuredBatchesWhatOneByOneCannot) {
+  const auto esg = [] { return std::make_unique<EsgPolicy>(planner_placer({}), EsgOptions{}); };
+  const Served with = serve(true, esg()), without = serve(false, esg());
+  EXPECT_GT(with.in_time, 0.95);
+  EXPECT_LT(without.in_time, 0.6);
+  EXPECT_GE(with.largest_job, 3u);
 }
 
 TEST(BatchSize, WhatIsLearntWhileAnInstanceRunsIsUsedByIt) {
