@@ -2,6 +2,7 @@
 real sandbox."""
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import queue
@@ -23,7 +24,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from certificates import Authority
-from harness import PREFIX, Worker
+from harness import PREFIX, Worker, descendants
 from model_worker import BRAINS, EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, matrix_model
 from tenants import TokenWorker
 
@@ -192,19 +193,21 @@ class GrpcTest(ModelWorkerTest):
         values = np.ones((1, 4), dtype=np.float32)
         self.client.infer("scores", [input_of(values)])
 
-        def in_state(state):
-            return [each for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] == state]
+        def sandboxes(*states):
+            return [each for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] in states]
 
-        # It stands still, so that it is there when its program ends.
-        for sandbox in in_state("idle"):
-            os.kill(sandbox["pid"], signal.SIGSTOP)
+        # Its program stands still, so that the request is there when it ends.
+        programs = [pid for each in sandboxes("idle", "busy") for pid in descendants(each["pid"])]
+        for pid in programs:
+            os.kill(pid, signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(self.client.infer, "scores", [input_of(values)])
-            os.kill(self.worker.wait_for(lambda: in_state("busy"), what="a request at work")[0]["pid"], signal.SIGKILL)
-            with self.assertRaisesRegex(InferenceServerException, "StatusCode.UNKNOWN.*signal: 9"):
+            os.kill(self.worker.wait_for(lambda: sandboxes("busy"), what="a request at work")[0]["pid"], signal.SIGKILL)
+            with self.assertRaisesRegex(InferenceServerException, "UNKNOWN.*signal: 9"):
                 asked.result(30)
-        for sandbox in in_state("idle"):
-            os.kill(sandbox["pid"], signal.SIGCONT)
+        for pid in programs:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self.client.infer("scores", [input_of(values)])
 
     def test_our_messages_have_the_numbers_and_types_of_the_protocol(self):
