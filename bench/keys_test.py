@@ -444,6 +444,18 @@ class KeysTest(unittest.TestCase):
                 for key in ("mean_s", "p50_s", "p99_s"):
                     self.assertGreater(row[side][key], 0, f"{row['system']} {side} {key}")
 
+    def test_paper_fluidfaas_worker_batches(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick", "--batches", "--seconds", "2")
+        self.assertEqual(result["slo_ms"], 500)
+        self.assertEqual([row["offered_per_s"] for row in result["batches"]], [10, 40])
+        for row in result["batches"]:
+            for kind in ("single", "one_by_one", "together", "esg", "infless"):
+                self.assertEqual(row[kind]["failed"], 0, f"{kind}: {row}")
+                self.assertGreater(row[kind]["throughput_per_s"], 0)
+        slow = result["batches"][-1]
+        self.assertEqual(slow["one_by_one"]["learnt"], {})
+        self.assertIn("2g.20gb", slow["together"]["learnt"])
+
     def test_paper_fluidfaas_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")
         self.assertTrue(result["emulated"])

@@ -427,16 +427,18 @@ def publish(result, options):
 
 
 def with_and_without_batches(folder, quick, seconds, seed):
-    """One function on one 2g.20gb under `slo`: one request a job; several that run one by one; several that the component runs as one."""
-    kinds = {"single": Batched("network", False, 1), "one_by_one": Batched("network", False, TOGETHER_MOST),
-             "together": Batched("network", True, TOGETHER_MOST)}
+    """One function on one 2g.20gb under `slo`: one request a job; several that run one by one; several that the component runs as one.
+    The last of these under the baselines that make batches, too."""
+    together = Batched("network", True, TOGETHER_MOST)
+    kinds = {"single": ("slo", Batched("network", False, 1)), "one_by_one": ("slo", Batched("network", False, TOGETHER_MOST)),
+             "together": ("slo", together), "esg": ("esg", together), "infless": ("infless", together)}
     rates = [10, 40] if quick else [5, 10, 20, 40, 80]
-    plan = {"ramp_s": 4, "seconds": seconds or (8 if quick else 20)}
+    plan = {"ramp_s": 2 if quick else 4, "seconds": seconds or (8 if quick else 20)}
     rows = []
     for rate in rates:
         row = {"offered_per_s": rate}
-        for kind, function in kinds.items():
-            with Node(folder, "slo", slices="0:1") as node:
+        for kind, (policy, function) in kinds.items():
+            with Node(folder, policy, slices="0:1") as node:
                 node.create(function, GUESS)
                 planned, from_s = offered([function], rate, plan, seed)
                 requests = send(node, planned)

@@ -1,6 +1,8 @@
 """Models by gRPC: Triton's own client (blocking, streaming and asyncio), unmodified, through lambent-grpc to a real onnxruntime in a
 real sandbox."""
 import asyncio
+import concurrent.futures
+import contextlib
 import os
 import pathlib
 import queue
@@ -22,7 +24,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from certificates import Authority
-from harness import PREFIX, Worker
+from harness import PREFIX, Worker, descendants
 from model_worker import BRAINS, EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, matrix_model
 from tenants import TokenWorker
 
@@ -186,6 +188,27 @@ class GrpcTest(ModelWorkerTest):
         with self.assertRaises(grpc.RpcError) as caught:
             self.stub().ModelInfer(request)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+
+    def test_a_model_whose_program_ends_is_no_internal_error(self):
+        values = np.ones((1, 4), dtype=np.float32)
+        self.client.infer("scores", [input_of(values)])
+
+        def sandboxes(*states):
+            return [each for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] in states]
+
+        # Its program stands still, so that the request is there when it ends.
+        programs = [pid for each in sandboxes("idle", "busy") for pid in descendants(each["pid"])]
+        for pid in programs:
+            os.kill(pid, signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(self.client.infer, "scores", [input_of(values)])
+            os.kill(self.worker.wait_for(lambda: sandboxes("busy"), what="a request at work")[0]["pid"], signal.SIGKILL)
+            with self.assertRaisesRegex(InferenceServerException, "UNKNOWN.*signal: 9"):
+                asked.result(30)
+        for pid in programs:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.client.infer("scores", [input_of(values)])
 
     def test_our_messages_have_the_numbers_and_types_of_the_protocol(self):
         """protoc's descriptors of our files against those that Triton's client was made of."""

@@ -12,7 +12,7 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 # What each code means to a caller, and what to do. A code that is missing here fails the test.
 ERRORS = {
     "CANCELLED": ("the client or the operator ended it", "nothing"),
-    "UNKNOWN": ("the cause is not known", "read the worker's log"),
+    "UNKNOWN": ("a function failed by itself, or the cause is not known", "read the function's log (`lambent logs`), then the worker's"),
     "INVALID_ARGUMENT": ("the request is wrong in itself; the message names the field", "change the request"),
     "DEADLINE_EXCEEDED": ("it took longer than it may", "raise `timeout_s`, or make it quicker"),
     "NOT_FOUND": ("there is no such function, model, object, tenant ...", "check the name; a suggestion may be in the message"),
@@ -178,8 +178,8 @@ def errors_page():
         means, remedy = ERRORS[name]
         text += f"| `{name}` | {http} | {exit_code} | `{exception}` | {'yes' if again == 'true' else 'no'} | {means} | {remedy} |\n"
     return text + ("\nA function that fails by itself is no error of the worker: HTTP 200 with `X-Amz-Function-Error`, and exit code 1. "
-                   "An HTTP function whose program ends, or does not answer, is 502 or 504 ([what a client sees](../guides/http-functions.md#what-a-client-sees)); "
-                   "its `type`, such as `Runtime.ExitError`, says that it is the program's, whatever the code. "
+                   "An HTTP function whose program ends, or does not answer, is 502 or 504 ([what a client sees](../guides/http-functions.md#what-a-client-sees)). "
+                   "With 502 its code is `UNKNOWN`, by gRPC too; the `type`, such as `Runtime.ExitError`, says how it failed. "
                    "Bad usage of the command exits with 2.\n")
 
 

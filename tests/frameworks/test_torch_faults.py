@@ -1,5 +1,5 @@
-"""Torch modules over two slices that raise, change their shape, leave the device or want more memory than there is: the request is told what was
-wrong, and the next one and a neighbour are served by the processes of before."""
+"""Torch modules over two slices that raise, change their shape, leave the device, want more memory than there is or end their process: the request
+is told what was wrong, and the next one and a neighbour are served, after all but the last by the processes of before."""
 import json
 import threading
 import time
@@ -32,6 +32,8 @@ class First(Module):
             value = value.to_sparse()
         if do == "want":
             value = torch.zeros(1 << 50)
+        if do == "end":
+            os._exit(7)
         return {"value": value, "process": os.getpid()}
 
 
@@ -116,6 +118,10 @@ class TorchFaultsTest(FrameworkTest):
                 while len(neighbours) == before and not failures and time.monotonic() < until:
                     time.sleep(0.01)
                 self.assertTrue(failures or len(neighbours) > before, f"after '{do}' the neighbour is not served")
+            self.assertRegex(self.error("end"), r"Runtime.ExitError: .*exit status 7 in stage 0 \(first\)")
+            after = self.good()
+            self.assertEqual(after["numbers"], first["numbers"])
+            self.assertNotEqual(after["process"], first["process"], "it was started again")
         finally:
             done.set()
             thread.join()

@@ -347,6 +347,7 @@ class HttpFunctionsTest(WorkerTest):
         error = self.error_of(self.get, "/f/crashing/crashes", headers={"X-Amz-Log-Type": "Tail"})
         self.assertEqual(error.status, 502)
         self.assertIn("exit status 4", error.json["error"]["message"])
+        self.assertEqual((error.json["error"]["code"], error.json["error"]["type"]), ("UNKNOWN", "Runtime.ExitError"))
         self.assertIn("last words", error.json["log"])
 
     def test_a_program_that_never_answers_is_ended_after_the_functions_time(self):
@@ -389,6 +390,7 @@ class HttpFunctionsTest(WorkerTest):
         error = self.error_of(self.get, "/f/gone/", headers={"X-Amz-Log-Type": "Tail"})
         self.assertEqual(error.status, 502)
         self.assertIn("exit status 7 before it was ready", error.json["error"]["message"])
+        self.assertEqual(error.json["error"]["code"], "UNKNOWN")
         self.assertIn("no model", error.json["log"])
 
     def test_a_program_that_writes_where_it_may_not_is_told_where_it_may(self):

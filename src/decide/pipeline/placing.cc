@@ -16,6 +16,16 @@ using Slices = std::vector<const Slice*>;
 
 enum class Prefer { kSmall, kLarge };
 
+// What an assignment of slices is judged by: the least between two results, then the quickest.
+struct Cost {
+  double seconds_a_result = 0;
+  Duration latency{};
+
+  bool operator<(const Cost& other) const {
+    return std::tie(seconds_a_result, latency) < std::tie(other.seconds_a_result, other.latency);
+  }
+};
+
 // Whether each stage process can have one of these to itself: both ascending, by memory.
 bool holds(const std::vector<Bytes>& slices, const std::vector<Bytes>& needs) {
   // The slices are as many as the stage processes that are served: the least demanding.
@@ -100,12 +110,16 @@ class Assignment {
     return assigned;
   }
 
-  Timing timing(const Slices& slices) const {
-    return timing_of(function_, partition_, shapes_of(slices), costs_);
+  Cost cost(const Slices& slices) const {
+    const auto shapes = shapes_of(slices);
+    const Timing timing = timing_of(function_, partition_, shapes, costs_);
+    const auto batches = batch_timings(function_, partition_, shapes, {}, costs_);
+    return {capacity_of(timing.bottleneck, batches, function_.slo).seconds_a_result,
+            timing.latency};
   }
 
   Placement placement(const Slices& slices) const {
-    const Timing timing = this->timing(slices);
+    const Timing timing = timing_of(function_, partition_, shapes_of(slices), costs_);
     Placement placement{
         .partition = partition_, .latency = timing.latency, .bottleneck = timing.bottleneck};
     placement.load = load_time(function_, placement, slices, costs_);
@@ -131,18 +145,14 @@ class Assignment {
   }
 
   void improve(Slices& assigned) const {
-    const auto worth = [&](const Slices& slices) {
-      const Timing each = timing(slices);
-      return std::tuple(each.bottleneck, each.latency);
-    };
-    auto best = worth(assigned);
+    Cost best = cost(assigned);
     for (size_t i = 0; i < assigned.size(); ++i) {
       for (size_t j = i + 1; j < assigned.size(); ++j) {
         if (assigned[i]->shape == assigned[j]->shape) continue;
         if (assigned[j]->shape.memory < needs_[i]) continue;
         if (assigned[i]->shape.memory < needs_[j]) continue;
         std::swap(assigned[i], assigned[j]);
-        const auto changed = worth(assigned);
+        const Cost changed = cost(assigned);
         if (changed < best) {
           best = changed;
         } else {
@@ -161,7 +171,7 @@ class Assignment {
 
 struct Placed {
   Slices slices;
-  Timing timing;
+  Cost cost;
 
   uint64_t multiprocessors() const {
     return std::accumulate(
@@ -175,7 +185,7 @@ std::optional<Placed> place_on_node(const Assignment& assignment, const Slices& 
   auto chosen = choose(free, assignment.needs(), prefer);
   if (!chosen) return std::nullopt;
   Placed placed{.slices = assignment.assign(*std::move(chosen))};
-  placed.timing = assignment.timing(placed.slices);
+  placed.cost = assignment.cost(placed.slices);
   return placed;
 }
 
@@ -187,8 +197,7 @@ std::optional<Placed> place_on_any(const Assignment& assignment, std::span<const
   std::optional<Placed> best;
   const auto cost = [&](const Placed& each) {
     const uint64_t multiprocessors = each.multiprocessors();
-    return std::tuple(prefer == Prefer::kSmall ? multiprocessors : ~multiprocessors,
-                      each.timing.bottleneck, each.timing.latency);
+    return std::tuple(prefer == Prefer::kSmall ? multiprocessors : ~multiprocessors, each.cost);
   };
   for (const auto& [node, slices] : by_node) {
     if (slices.size() < assignment.needs().size()) continue;
@@ -232,11 +241,16 @@ double efficiency_of(const PipelineFunction& function, const Placement& placemen
                      std::span<const SliceShape* const> shapes) {
   StageProcess whole;
   for (size_t i = 0; i < function.dag.components.size(); ++i) whole.components.push_back(i);
+  const Partition one_piece{{Stage{{whole}}}};
   double ideal_per_s = 0;
   for (const SliceShape* shape : shapes) {
-    ideal_per_s += 1 / std::max(to_seconds(expected_time(function, whole, *shape)), 1e-9);
+    const Capacity ideal =
+        capacity_of(expected_time(function, whole, *shape),
+                    batch_timings(function, one_piece, {&shape, 1}, {}, {}), function.slo);
+    ideal_per_s += 1 / std::max(ideal.seconds_a_result, 1e-9);
   }
-  return 1 / (std::max(to_seconds(placement.bottleneck), 1e-9) * ideal_per_s);
+  const Capacity its = capacity_of(placement, function.slo);
+  return 1 / (std::max(its.seconds_a_result, 1e-9) * ideal_per_s);
 }
 
 namespace {
@@ -260,7 +274,7 @@ std::optional<Placement> best_that_fits(const PipelineFunction& function,
                                         std::span<const Slice> free, const TransferCosts& costs) {
   std::optional<Candidate> best;
   const auto is_late = [&](const Placed& each) {
-    return function.slo > Duration{} && each.timing.latency > function.slo;
+    return function.slo > Duration{} && each.cost.latency > function.slo;
   };
   const size_t count = std::min(function.ranked.size(), kPlaced);
   for (size_t i = 0; i < count; ++i) {

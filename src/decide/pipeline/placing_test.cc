@@ -33,6 +33,21 @@ TEST(Place, TheLongestStageProcessHasTheFastestOfThem) {
   EXPECT_EQ(placement->latency, milliseconds(30));
 }
 
+TEST(Place, TheStageThatBatchesHoldUpHasTheFastestOfThem) {
+  PipelineFunction function = function_of(chain_of(2), {10, 30});
+  function.most_batch = 8;
+  const Partition cut = chain_cut({{0}, {1}});
+  const std::vector<Slice> slices = slices_of({k1g, k2g});
+  EXPECT_EQ(place(function, cut, slices, {})->slices, (std::vector{slices[0].id, slices[1].id}));
+  function.profile.components[1].batch_times_by_shape = {{k1g.name, {{8, milliseconds(40)}}},
+                                                         {k2g.name, {{8, milliseconds(20)}}}};
+  const auto placed = place(function, cut, slices, {});
+  EXPECT_EQ(placed->slices, (std::vector{slices[1].id, slices[0].id}));
+  EXPECT_NEAR(capacity_of(*placed, function.slo).per_s(), 200, 0.1);
+  EXPECT_NEAR(capacity_of(*placed, milliseconds(20)).per_s(), 1 / 0.030, 0.1)
+      << "no batch keeps that";
+}
+
 TEST(Place, EachStageProcessHasASliceToItself) {
   const auto function = function_of(chain_of(2), {10, 10});
   EXPECT_EQ(place(function, chain_cut({{0}, {1}}), slices_of({k4g}), {}), std::nullopt);

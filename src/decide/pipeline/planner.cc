@@ -65,20 +65,13 @@ class Judge {
     ranked.timing = timing_of(function_, ranked.partition, shapes, options_.costs);
     // Without shapes, by slices.
     if (multiprocessors == 0) multiprocessors = shapes.size();
-    const auto rate = [&](size_t requests, Duration bottleneck) {
-      return static_cast<double>(requests) /
-             (std::max(to_seconds(bottleneck), 1e-9) * static_cast<double>(multiprocessors));
-    };
-    double& best = ranked.results_per_s_per_multiprocessor;
-    best = rate(1, ranked.timing.bottleneck);
-    for (const BatchTiming& each :
-         batch_timings(function_, ranked.partition, shapes, {}, options_.costs)) {
-      if (!keeps_slo(function_.slo, each.latency, each.bottleneck)) break;
-      if (const double its = rate(each.requests, each.bottleneck); its > best) {
-        best = its;
-        ranked.requests = each.requests;
-      }
-    }
+    const Capacity capacity = capacity_of(
+        ranked.timing.bottleneck,
+        batch_timings(function_, ranked.partition, shapes, {}, options_.costs), function_.slo);
+    ranked.requests = capacity.requests;
+    ranked.results_per_s = capacity.per_s();
+    ranked.results_per_s_per_multiprocessor =
+        1 / (std::max(capacity.seconds_a_result, 1e-9) * static_cast<double>(multiprocessors));
     return ranked;
   }
 

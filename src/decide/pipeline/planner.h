@@ -40,6 +40,7 @@ struct RankedPartition {
   Timing timing;                      // with hand-overs
   // The batch size with the most results a second that keeps the SLO, and what it gives.
   size_t requests = 1;
+  double results_per_s = 0;
   double results_per_s_per_multiprocessor = 0;
 };
 

@@ -16,6 +16,26 @@ constexpr double kBehindOthers = 2;
 
 double seconds_of(Duration duration) { return std::max(to_seconds(duration), 1e-9); }
 
+// What jobs of so many requests take, without replicas.
+struct Job {
+  size_t requests = 1;
+  StageProcessTimes times;
+};
+
+// The stage process that holds such jobs up, and the seconds that it takes for one.
+struct Slowest {
+  size_t stage_process = 0;
+  double seconds = 0;
+};
+Slowest slowest_of(const Job& job, const std::vector<size_t>& replicas) {
+  Slowest slowest;
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    const double seconds = seconds_of(job.times.busy[i]) / static_cast<double>(replicas[i]);
+    if (seconds > slowest.seconds) slowest = {i, seconds};
+  }
+  return slowest;
+}
+
 // One way: a group for each stage process, and how many of its slices.
 struct Way {
   std::vector<size_t> groups;
@@ -34,19 +54,23 @@ class Search {
         costs_(costs),
         limits_(limits),
         stage_processes_(stage_processes_of(partition)),
-        crossing_(hand_overs(function.dag, partition)) {}
+        crossing_(hand_overs(function.dag, partition)),
+        sizes_(sizes_of(function)) {}
 
   std::optional<Replicated> best() {
     size_t ways = 1;
     for (const StageProcess* stage_process : stage_processes_) {
       const Bytes memory = memory_of(function_, *stage_process);
       std::vector<size_t> fits;
-      std::vector<Duration> work;
+      std::vector<std::vector<Duration>> work;
       for (size_t i = 0; i < groups_.size(); ++i) {
         const SliceGroup& group = groups_[i];
         if (group.shape.memory < memory || group.slices.empty()) continue;
         fits.push_back(i);
-        work.push_back(expected_time(function_, *stage_process, group.shape));
+        std::vector<Duration>& by_size = work.emplace_back();
+        for (const size_t requests : sizes_) {
+          by_size.push_back(expected_time(function_, *stage_process, group.shape, requests));
+        }
       }
       if (fits.empty()) return std::nullopt;
       ways = std::min(kMostWays + 1, ways * fits.size());
@@ -67,43 +91,66 @@ class Search {
   }
 
  private:
+  // One request, and the batch sizes that were measured.
+  static std::vector<size_t> sizes_of(const PipelineFunction& function) {
+    std::vector<size_t> sizes = batch_sizes(function);
+    sizes.insert(sizes.begin(), 1);
+    return sizes;
+  }
+
+  std::vector<Job> jobs_of(const std::vector<size_t>& way) const {
+    std::vector<Job> jobs;
+    for (size_t size = 0; size < sizes_.size(); ++size) {
+      std::vector<Duration> work;
+      for (size_t i = 0; i < way.size(); ++i) work.push_back(work_[i][way[i]][size]);
+      jobs.push_back({sizes_[size], stage_process_times(function_, partition_, crossing_, work,
+                                                        costs_, sizes_[size])});
+    }
+    return jobs;
+  }
+
+  // Where a replica helps, and the seconds between two results: with jobs of the size that gives
+  // most, as capacity_of() has it.
+  Slowest slowest_of_best(const std::vector<Job>& jobs, const std::vector<size_t>& replicas) const {
+    Slowest best = slowest_of(jobs.front(), replicas);
+    for (size_t size = 1; size < jobs.size(); ++size) {
+      const Slowest slowest = slowest_of(jobs[size], replicas);
+      if (!keeps_slo(function_.slo, jobs[size].times.latency, from_seconds(slowest.seconds))) break;
+      const double seconds = slowest.seconds / static_cast<double>(jobs[size].requests);
+      if (seconds < best.seconds) best = {slowest.stage_process, seconds};
+    }
+    return best;
+  }
+
   void consider(const std::vector<size_t>& way) {
     Way tried;
     std::vector<size_t> left;
-    std::vector<Duration> work;
     double worth = 0;
     for (const SliceGroup& group : groups_) left.push_back(group.slices.size());
     for (size_t stage_process = 0; stage_process < way.size(); ++stage_process) {
       const size_t group = choices_[stage_process][way[stage_process]];
       if (left[group]-- == 0) return;
       tried.groups.push_back(group);
-      work.push_back(work_[stage_process][way[stage_process]]);
       worth += groups_[group].worth;
     }
     tried.replicas.assign(way.size(), 1);
-    const StageProcessTimes times =
-        stage_process_times(function_, partition_, crossing_, work, costs_);
+    const std::vector<Job> jobs = jobs_of(way);
+    const Duration latency = jobs.front().times.latency;
     const double least_s = 1 / std::max(limits_.wanted_per_s, 1e-9);
     for (size_t used = way.size();; ++used) {
-      size_t slowest = 0;
-      const auto pace = [&](size_t stage_process) {
-        return seconds_of(times.busy[stage_process]) /
-               static_cast<double>(tried.replicas[stage_process]);
-      };
-      for (size_t stage_process = 1; stage_process < way.size(); ++stage_process) {
-        if (pace(stage_process) > pace(slowest)) slowest = stage_process;
-      }
+      const double alone_s = slowest_of(jobs.front(), tried.replicas).seconds;
+      const auto [slowest, seconds] = slowest_of_best(jobs, tried.replicas);
       // Full of jobs, it takes so much longer.
-      const Duration full = times.latency + from_seconds(pace(slowest) * kBehindOthers);
+      const Duration full = latency + from_seconds(alone_s * kBehindOthers);
       const bool late = function_.slo > Duration{} && full > function_.slo;
-      tried.cost = worth * std::max(pace(slowest), least_s);
-      if (!best_ || std::tuple(late, tried.cost, times.latency) <
+      tried.cost = worth * std::max(seconds, least_s);
+      if (!best_ || std::tuple(late, tried.cost, latency) <
                         std::tuple(best_late_, best_->cost, best_latency_)) {
         best_ = tried;
         best_late_ = late;
-        best_latency_ = times.latency;
+        best_latency_ = latency;
       }
-      if (used >= limits_.most_slices || pace(slowest) <= least_s) return;
+      if (used >= limits_.most_slices || seconds <= least_s) return;
       size_t& more = left[tried.groups[slowest]];
       if (more == 0) return;
       --more;
@@ -160,8 +207,10 @@ class Search {
   const ReplicationLimits& limits_;
   const std::vector<const StageProcess*> stage_processes_;
   const std::vector<HandOver> crossing_;
+  const std::vector<size_t> sizes_;           // of jobs, ascending from 1
   std::vector<std::vector<size_t>> choices_;  // by stage process: groups that hold it
-  std::vector<std::vector<Duration>> work_;   // and how long it works there
+  // And how long it works there, by size of job.
+  std::vector<std::vector<std::vector<Duration>>> work_;
   std::optional<Way> best_;
   bool best_late_ = false;
   Duration best_latency_{};

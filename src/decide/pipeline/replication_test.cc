@@ -95,6 +95,23 @@ TEST_F(Replication, WhatKeepsTheSloComesBeforeWhatIsCheap) {
   EXPECT_TRUE(replicated(slices, 1'000)->late) << "nothing keeps it: the cheapest of all";
 }
 
+TEST_F(Replication, TheStageProcessThatBatchesHoldUpHasThem) {
+  // Of eight together the long one takes little more than of one; the short one takes none.
+  function_.most_batch = 8;
+  function_.profile.components[1].batch_times_by_shape[k1g.name] = {
+      {2, milliseconds(31)}, {4, milliseconds(33)}, {8, milliseconds(40)}};
+  const std::vector<Slice> slices = slices_of(times(5, k1g));
+  const auto found = replicated(slices, 1'000);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->placement.replicas, ElementsAre(2, 1));
+  EXPECT_NEAR(capacity_of(found->placement, function_.slo).per_s(), 200, 0.1);
+  EXPECT_NEAR(found->cost, 3 * 14 / 200.0, 1e-6);
+  EXPECT_THAT(replicated(slices, 100)->placement.replicas, ElementsAre(1, 1))
+      << "eight at a time give that already";
+  function_.slo = milliseconds(60);  // two together would miss it
+  EXPECT_THAT(replicated(slices, 1'000)->placement.replicas, ElementsAre(1, 3));
+}
+
 TEST(ReplicationOfMany, AProcessHasNoMoreChannelsThanASandboxCanBeShown) {
   // Twelve components, all of whose values the last one needs, which takes eight times as long.
   Dag dag = chain_of(13);

@@ -249,19 +249,46 @@ BatchTiming job_timing(const PipelineFunction& function, const Partition& partit
   return timing;
 }
 
+std::vector<size_t> batch_sizes(const PipelineFunction& function) {
+  const auto& components = function.profile.components;
+  const bool any = std::any_of(components.begin(), components.end(),
+                               [](const auto& each) { return !each.batch_times_by_shape.empty(); });
+  std::vector<size_t> sizes;
+  if (!any || function.most_batch < 2) return sizes;
+  for (size_t requests = 2;; requests = std::min<size_t>(2 * requests, function.most_batch)) {
+    sizes.push_back(requests);
+    if (requests == function.most_batch) return sizes;
+  }
+}
+
 std::vector<BatchTiming> batch_timings(const PipelineFunction& function, const Partition& partition,
                                        std::span<const SliceShape* const> shapes,
                                        std::span<const size_t> replicas,
                                        const TransferCosts& costs) {
-  const auto& components = function.profile.components;
-  const bool any = std::any_of(components.begin(), components.end(),
-                               [](const auto& each) { return !each.batch_times_by_shape.empty(); });
   std::vector<BatchTiming> timings;
-  if (!any || function.most_batch < 2) return timings;
-  for (size_t requests = 2;; requests = std::min<size_t>(2 * requests, function.most_batch)) {
+  for (const size_t requests : batch_sizes(function)) {
     timings.push_back(job_timing(function, partition, shapes, replicas, costs, requests));
-    if (requests == function.most_batch) return timings;
   }
+  return timings;
+}
+
+Capacity capacity_of(Duration bottleneck, std::span<const BatchTiming> batches, Duration slo,
+                     double pace) {
+  const auto paced = [pace](Duration profiled) {
+    return Duration(static_cast<int64_t>(static_cast<double>(profiled.count()) * pace));
+  };
+  Capacity capacity{.seconds_a_result = to_seconds(paced(bottleneck))};
+  for (const BatchTiming& each : batches) {
+    const Duration its = paced(each.bottleneck);
+    if (!keeps_slo(slo, paced(each.latency), its)) break;
+    const double seconds = to_seconds(its) / static_cast<double>(each.requests);
+    if (seconds < capacity.seconds_a_result) capacity = {each.requests, seconds};
+  }
+  return capacity;
+}
+
+Capacity capacity_of(const Placement& placement, Duration slo, double pace) {
+  return capacity_of(placement.bottleneck, placement.batches, slo, pace);
 }
 
 Duration load_time(const PipelineFunction& function, const Placement& placement,

@@ -2,6 +2,7 @@
 // used by the planner and by who judges placements of its own.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -58,6 +59,7 @@ BatchTiming job_timing(const PipelineFunction& function, const Partition& partit
 
 // Batch sizes as variants: what jobs of 2, 4, 8 and so on up to function.most_batch requests take.
 // Empty if no component was measured on several together.
+std::vector<size_t> batch_sizes(const PipelineFunction& function);
 std::vector<BatchTiming> batch_timings(const PipelineFunction& function, const Partition& partition,
                                        std::span<const SliceShape* const> shapes,
                                        std::span<const size_t> replicas,
@@ -68,6 +70,22 @@ std::vector<BatchTiming> batch_timings(const PipelineFunction& function, const P
 constexpr bool keeps_slo(Duration slo, Duration latency, Duration bottleneck) {
   return slo <= Duration{} || latency + bottleneck <= slo;
 }
+
+// What an instance can do at most: with jobs of so many requests it has a result every so many
+// seconds.
+struct Capacity {
+  size_t requests = 1;
+  double seconds_a_result = 0;
+
+  double per_s() const { return 1 / std::max(1e-6, seconds_a_result); }
+};
+// Of jobs of one request and of these sizes, those with the most results a second that keep the SLO
+// (one request may miss it); of two as good the smaller. Jobs take `pace` times as long as these
+// say (Instance::pace). The one measure of what instances give, for all who ask how many are
+// needed, where, and who serves what.
+Capacity capacity_of(Duration bottleneck, std::span<const BatchTiming> batches, Duration slo,
+                     double pace = 1);
+Capacity capacity_of(const Placement& placement, Duration slo, double pace = 1);
 
 // Of these stage processes, the time between two results of each that always has something to do.
 std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,

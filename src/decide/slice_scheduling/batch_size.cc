@@ -40,17 +40,8 @@ size_t batch_size(const Instance& instance, const Batchable& batch, Instant now)
   return best;
 }
 
-double most_per_s(const pipeline::Placement& placement, double pace, Duration slo) {
-  const auto paced = [pace](Duration profiled) {
-    return Duration(static_cast<int64_t>(static_cast<double>(profiled.count()) * pace));
-  };
-  double best = per_second(1, paced(placement.bottleneck));
-  for (const pipeline::BatchTiming& each : placement.batches) {
-    const Duration bottleneck = paced(each.bottleneck);
-    if (!pipeline::keeps_slo(slo, paced(each.latency), bottleneck)) break;
-    best = std::max(best, per_second(each.requests, bottleneck));
-  }
-  return best;
+double capacity_of(const FunctionState& function, const Instance& instance) {
+  return pipeline::capacity_of(instance.placement, function.function->slo, instance.pace).per_s();
 }
 
 void learn_batches(Instance& instance, const pipeline::PipelineFunction& function,

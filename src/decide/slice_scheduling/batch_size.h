@@ -24,9 +24,9 @@ struct Batchable {
 // where none keeps it. The sizes of Placement::batches are looked at, and all that wait.
 size_t batch_size(const Instance& instance, const Batchable& batch, Instant now);
 
-// Results a second that a placement gives with the best size that keeps the SLO, at this pace
-// (Instance::pace).
-double most_per_s(const pipeline::Placement& placement, double pace, Duration slo);
+// Results a second that an instance of this function gives at most, at its pace:
+// pipeline::capacity_of.
+double capacity_of(const FunctionState& function, const Instance& instance);
 
 // Gives an instance the batches of a profile that was learnt since it was started: relative to what
 // its placement says of one request, which Instance::pace is about.

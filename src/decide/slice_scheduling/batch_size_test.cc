@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "decide/slice_scheduling/esg.h"
 #include "decide/slice_scheduling/slo_policy.h"
 #include "decide/slice_scheduling/testing/virtual_host.h"
 
@@ -60,9 +61,12 @@ TEST(BatchSize, OfAsGoodOnesTheLargerIsTried) {
 
 TEST(BatchSize, AnInstanceCanDoWhatItsBestSizeGives) {
   const Instance one = instance();
-  EXPECT_NEAR(most_per_s(one.placement, 1, Duration{}), 8 / 0.170, 1e-6);
-  EXPECT_NEAR(most_per_s(one.placement, 1, milliseconds(300)), 4 / 0.130, 1e-6);
-  EXPECT_NEAR(most_per_s(one.placement, 2, milliseconds(300)), 1 / 0.200, 1e-6);
+  const auto most_per_s = [&](Duration slo, double pace) {
+    return pipeline::capacity_of(one.placement, slo, pace).per_s();
+  };
+  EXPECT_NEAR(most_per_s(Duration{}, 1), 8 / 0.170, 1e-6);
+  EXPECT_NEAR(most_per_s(milliseconds(300), 1), 4 / 0.130, 1e-6);
+  EXPECT_NEAR(most_per_s(milliseconds(300), 2), 1 / 0.200, 1e-6);
 }
 
 // A function whose component takes so many at once, as a profile that is learnt says.
@@ -81,8 +85,9 @@ struct Served {
   double in_time = 0;
   size_t largest_job = 0;
 };
-Served serve(bool measured) {
-  VirtualHost host(std::make_unique<SloPolicy>(planner_partition_placer({}), SloPolicyOptions{}));
+Served serve(bool measured, std::unique_ptr<SlicePolicy> policy = std::make_unique<SloPolicy>(
+                                planner_partition_placer({}), SloPolicyOptions{})) {
+  VirtualHost host(std::move(policy));
   host.add_slices({1});
   host.give(FunctionPut{network(measured)});
   host.submit(kNetwork);
@@ -110,6 +115,14 @@ TEST(BatchSize, MeasuredBatchesServeInTimeWhatOneByOneCannot) {
   EXPECT_LT(without.in_time, 0.6);
   EXPECT_GE(with.largest_job, 3u);
   EXPECT_LE(with.largest_job, 8u);
+}
+
+TEST(BatchSize, EsgServesInTimeByMeasuredBatchesWhatOneByOneCannot) {
+  const auto esg = [] { return std::make_unique<EsgPolicy>(planner_placer({}), EsgOptions{}); };
+  const Served with = serve(true, esg()), without = serve(false, esg());
+  EXPECT_GT(with.in_time, 0.95);
+  EXPECT_LT(without.in_time, 0.6);
+  EXPECT_GE(with.largest_job, 3u);
 }
 
 TEST(BatchSize, WhatIsLearntWhileAnInstanceRunsIsUsedByIt) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "decide/slice_scheduling/batch_size.h"
+
 namespace lambent::slice_scheduling {
 namespace {
 
@@ -18,15 +20,37 @@ struct Path {
   }
 };
 
+// The batches of at most so many requests that a search looks at: where some were measured, those
+// sizes and all that wait; else all sizes, as none costs more or less for each request.
+std::vector<EsgBatch> batches_of(const Instance& instance, size_t most) {
+  std::vector<EsgBatch> batches;
+  const auto add = [&](size_t requests) {
+    batches.push_back({requests, instance.latency_of(requests)});
+  };
+  if (instance.placement.batches.empty()) {
+    for (size_t requests = 1; requests <= most; ++requests) add(requests);
+    return batches;
+  }
+  if (most > 1) add(1);
+  for (const pipeline::BatchTiming& each : instance.placement.batches) {
+    if (each.requests < most) add(each.requests);
+  }
+  add(most);
+  return batches;
+}
+
 }  // namespace
 
 std::vector<EsgStep> esg_search(const std::vector<Instant>& deadlines,
-                                const std::vector<EsgResource>& resources, unsigned most_batch,
-                                size_t most_states) {
-  double least_cost = 0;  // of one request
+                                const std::vector<EsgResource>& resources, size_t most_states) {
+  // Of one request, in the batch in which it costs least: no way to serve the rest costs less.
+  double least_cost = 0;
   for (const EsgResource& resource : resources) {
-    const double cost = to_seconds(resource.latency) * resource.cost_per_s;
-    if (least_cost == 0 || cost < least_cost) least_cost = cost;
+    for (const EsgBatch& batch : resource.batches) {
+      const double cost =
+          to_seconds(batch.time) / static_cast<double>(batch.requests) * resource.cost_per_s;
+      if (least_cost == 0 || cost < least_cost) least_cost = cost;
+    }
   }
   const auto left = [&](size_t served) {
     return least_cost * static_cast<double>(deadlines.size() - served);
@@ -51,21 +75,20 @@ std::vector<EsgStep> esg_search(const std::vector<Instant>& deadlines,
     if (path.served == deadlines.size()) return path.steps;
     for (size_t i = 0; i < resources.size(); ++i) {
       if (!is_next_of_its_kind(path, i)) continue;
-      for (size_t batch = 1; batch <= most_batch && path.served + batch <= deadlines.size();
-           ++batch) {
-        const Duration time = resources[i].latency * static_cast<int64_t>(batch);
+      for (const auto& [requests, time] : resources[i].batches) {
+        if (path.served + requests > deadlines.size()) break;
         const Instant done = path.free[i] + time;
         // By time: the first of them is the most urgent one.
         if (done > deadlines[path.served]) break;
         Path next = path;
         next.cost += to_seconds(time) * resources[i].cost_per_s;
-        next.served += batch;
+        next.served += requests;
         next.bound = next.cost + left(next.served);
         // By cost: a way to serve all is known that is as cheap.
         if (best >= 0 && next.bound >= best) continue;
         if (next.served == deadlines.size()) best = next.bound;
         next.free[i] = done;
-        next.steps.push_back({i, batch});
+        next.steps.push_back({i, requests});
         open.push(std::move(next));
       }
     }
@@ -93,28 +116,33 @@ void EsgPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decisio
 void EsgPolicy::serve(const SliceWorld& world, const FunctionState& function, Instant now,
                       std::vector<Decision>& decisions) {
   std::vector<const Instance*> instances;
-  std::vector<EsgResource> resources;
-  bool any_idle = false;
+  bool any_idle = false, any_batches = false;
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open()) continue;
     const bool has_place = instance.has_place(now);
     any_idle = any_idle || has_place;
+    any_batches = any_batches || !instance.placement.batches.empty();
     if (!has_place) decisions.push_back(AskAgain{instance.ahead_at()});
     instances.push_back(&instance);
-    resources.push_back(
-        {std::max(now, instance.busy_until), instance.latency(),
-         static_cast<double>(WholeFunctions::shape_of(world, instance).multiprocessors)});
   }
   if (!any_idle) return;
+  const size_t most_batch = std::max(1U, function.function->most_batch);
+  const size_t depth = any_batches ? std::max(options_.depth, most_batch) : options_.depth;
   std::vector<Instant> deadlines;
   for (const QueuedRequest& request : function.queue) {
-    if (deadlines.size() == options_.depth) break;
+    if (deadlines.size() == depth) break;
     deadlines.push_back(request.deadline);
   }
-  const unsigned most_batch = std::max(1U, function.function->most_batch);
+  std::vector<EsgResource> resources;
+  for (const Instance* instance : instances) {
+    resources.push_back(
+        {std::max(now, instance->busy_until),
+         batches_of(*instance, std::min(most_batch, deadlines.size())),
+         static_cast<double>(WholeFunctions::shape_of(world, *instance).multiprocessors)});
+  }
   size_t next = 0;
-  for (const EsgStep& step : esg_search(deadlines, resources, most_batch, options_.most_states)) {
+  for (const EsgStep& step : esg_search(deadlines, resources, options_.most_states)) {
     const size_t first = next;
     next += step.requests;
     if (!instances[step.resource]->has_place(now)) continue;
@@ -131,7 +159,18 @@ void EsgPolicy::serve(const SliceWorld& world, const FunctionState& function, In
       fastest = instance;
     }
   }
-  decisions.push_back(Assign{{function.queue.front().id}, fastest->id});
+  // Where batches were measured, as many as it has most results a second with.
+  const size_t together = fastest->placement.batches.empty()
+                              ? 1
+                              : batch_size(*fastest,
+                                           {.waiting = function.queue.size(),
+                                            .most = function.function->most_batch,
+                                            .slo = function.function->slo,
+                                            .due = function.queue.front().deadline},
+                                           now);
+  Assign assign{{}, fastest->id};
+  for (size_t i = 0; i < together; ++i) assign.requests.push_back(function.queue[i].id);
+  decisions.push_back(std::move(assign));
 }
 
 void EsgPolicy::scale_out(const SliceWorld& world, const FunctionState& function, Instant now,

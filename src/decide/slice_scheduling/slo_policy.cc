@@ -107,9 +107,8 @@ void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decisi
     if (!placement || placement->latency >= instance.placement.latency) continue;
     // It was placed for what is wanted, which the one slice may not give.
     const bool by_what_is_wanted = !instance.placement.replicas.empty();
-    if (by_what_is_wanted && to_seconds(placement->bottleneck) * wanted_per_s(function, now) > 1) {
-      continue;
-    }
+    const auto capacity = pipeline::capacity_of(*placement, function.function->slo);
+    if (by_what_is_wanted && capacity.seconds_a_result * wanted_per_s(function, now) > 1) continue;
     migrations_[instance.function] = {id, placement->slices.front()};
     decisions.push_back(
         Start{instance.function, std::move(*placement), AllocationMode::kExclusive});

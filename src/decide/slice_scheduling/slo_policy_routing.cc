@@ -66,7 +66,7 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open() || instance.latency() >= best->latency()) continue;
-    quicker_per_s += 1 / std::max(1e-6, to_seconds(instance.bottleneck()));
+    quicker_per_s += capacity_of(function, instance);
   }
   const size_t late = first_in_time(function, now + quickest);
   size_t from = first_in_time(function, best->finish_of(1, now));

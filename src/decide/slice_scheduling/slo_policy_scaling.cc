@@ -21,11 +21,6 @@ constexpr double kHardlyBusy = 0.3;
 // Requests a second that count as none.
 constexpr double kLeastRate = 1e-3;
 
-// Results a second, with as many requests in a job as its SLO allows.
-double capacity_of(const FunctionState& function, const Instance& instance) {
-  return most_per_s(instance.placement, instance.pace, function.function->slo);
-}
-
 bool is_idle(const SliceWorld& world, const Instance& instance) {
   return instance.jobs == 0 && world.functions.at(instance.function).queue.empty();
 }
@@ -96,7 +91,7 @@ SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionSt
   for (const Claim& claim : claims_) {
     if (claim.function != function.function->id) continue;
     ++demand.staying;
-    demand.capacity_per_s += most_per_s(claim.placement, 1, function.function->slo);
+    demand.capacity_per_s += pipeline::capacity_of(claim.placement, function.function->slo).per_s();
     if (demand.latency == Duration{}) demand.latency = claim.placement.latency;
   }
   const Duration slo = function.function->slo;

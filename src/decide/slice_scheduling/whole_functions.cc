@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "decide/slice_scheduling/batch_size.h"
+
 namespace lambent::slice_scheduling {
 
 using Option = WholeFunctions::Option;
@@ -21,7 +23,9 @@ const std::vector<Option>& WholeFunctions::options_of(const SliceWorld& world,
     const SliceShape& shape = state.slice.shape;
     if (!state.stays() || !seen.insert(shape.name).second) continue;
     if (const auto placement = placer_(*function.function, {&state.slice, 1})) {
+      const auto capacity = pipeline::capacity_of(*placement, function.function->slo);
       known.options.push_back({shape.name, shape.multiprocessors, placement->latency,
+                               capacity.seconds_a_result,
                                function.function->profile.start + placement->load});
     }
   }
@@ -78,7 +82,7 @@ double WholeFunctions::capacity_per_s(const SliceWorld& world, const FunctionSta
   double sum = 0;
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
-    if (!instance.retiring) sum += 1 / std::max(1e-6, to_seconds(instance.latency()));
+    if (!instance.retiring) sum += capacity_of(function, instance);
   }
   return sum;
 }
@@ -130,8 +134,7 @@ bool WholeFunctions::make_room(const SliceWorld& world, const FunctionState& fun
       continue;
     }
     const FunctionState& other = world.functions.at(instance.function);
-    const double theirs =
-        load_without(world, other, 1 / std::max(1e-6, to_seconds(instance.latency())));
+    const double theirs = load_without(world, other, capacity_of(other, instance));
     const bool is_idle = instance.jobs == 0 && other.queue.empty();
     const Instant from = instance.last_used + options_.least_idle;
     if (is_idle && options_.least_idle <= options_.keep_alive && (has_none || theirs < mine)) {

@@ -36,9 +36,10 @@ class WholeFunctions {
     std::string shape;
     unsigned multiprocessors = 0;
     Duration latency{};
-    Duration until_ready{};  // of a new instance
+    double seconds_a_result = 0;  // at full load: pipeline::Capacity
+    Duration until_ready{};       // of a new instance
     // What one request takes of it: multiprocessors times seconds.
-    double cost() const { return multiprocessors * to_seconds(latency); }
+    double cost() const { return multiprocessors * seconds_a_result; }
   };
   // Of the shapes that there are, or will be again, and that hold the function, by shape; the
   // cheapest first.
@@ -52,7 +53,8 @@ class WholeFunctions {
   // On the cheapest that is free and keeps the SLO by itself, else on any; rested ones first.
   std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function);
 
-  // Requests a second of all its instances that stay, those that are still starting included.
+  // Requests a second of all its instances that stay, those that are still starting included; in
+  // batches, where these were measured.
   static double capacity_per_s(const SliceWorld& world, const FunctionState& function);
   // Averages the rates of arrivals; to be called first in each decide().
   void watch(const SliceWorld& world, Instant now);

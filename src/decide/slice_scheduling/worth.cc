@@ -138,7 +138,7 @@ std::optional<pipeline::Placement> Worth::replicated(const FunctionState& functi
                                                      double wanted_per_s,
                                                      const Found& alone) const {
   if (most_slices_ < 2) return std::nullopt;
-  const double alone_per_s = 1 / std::max(1e-6, to_seconds(alone.placement.bottleneck));
+  const double alone_per_s = pipeline::capacity_of(alone.placement, function.function->slo).per_s();
   const pipeline::ReplicationLimits limits{
       .most_slices = most_slices_, .wanted_per_s = wanted_per_s + kRoomToGrow * alone_per_s};
   std::optional<pipeline::Replicated> best;
@@ -197,7 +197,8 @@ std::optional<Worth::Found> Worth::best_of(const SliceWorld& world, const Functi
         }
         const Duration slo = function.function->slo;
         const bool late = slo > Duration{} && placement->latency > slo;
-        const double cost = worth * std::max(1e-6, to_seconds(placement->bottleneck));
+        const double cost =
+            worth * std::max(1e-6, pipeline::capacity_of(*placement, slo).seconds_a_result);
         const std::tuple whole_cost(late, cost, placement->latency);
         if (best && !(whole_cost < best_cost)) continue;
         best = std::move(placement);

@@ -112,7 +112,7 @@ std::string table(const Plan& plan, size_t shown) {
     table.add({std::to_string(i + 1), words_of(plan, each.partition), joined(memory, " + "),
                joined(shape_names(each), " + "), joined(times, " + "),
                number(each.variation, "%.3f"), ms(each.timing.latency), ms(each.timing.bottleneck),
-               number(1 / std::max(to_seconds(each.timing.bottleneck), 1e-9)), here});
+               number(each.results_per_s), here});
   }
   return table.str();
 }
@@ -121,7 +121,7 @@ std::string sentence(const Plan& plan, const Placement& placement) {
   const bool late = plan.function.slo > Duration{} && placement.latency > plan.function.slo;
   return words_of(plan, placement.partition) + "\n  on " + slice_names(plan, placement) +
          ": latency " + ms(placement.latency) + " ms" + (late ? ", longer than the SLO" : "") +
-         "; " + number(1 / std::max(to_seconds(placement.bottleneck), 1e-9)) +
+         "; " + number(pipeline::capacity_of(placement, plan.function.slo).per_s()) +
          " results/s; weights are there after " + ms(placement.load) + " ms\n";
 }
 

@@ -92,8 +92,14 @@ http::Headers headers_for_program(const http::Request& request, const ClientView
   return headers;
 }
 
+// Of what failed without an error of the worker's, the function was at fault.
+ErrorCode code_of(const InvocationResult& result) {
+  if (result.error) return result.error->code;
+  return result.outcome == Outcome::kRejected ? ErrorCode::kInternal : ErrorCode::kUnknown;
+}
+
 int status_of(const InvocationResult& result) {
-  const ErrorCode code = result.error ? result.error->code : ErrorCode::kInternal;
+  const ErrorCode code = code_of(result);
   if (result.outcome == Outcome::kRejected) {
     const bool is_gateways = code == ErrorCode::kResourceExhausted ||
                              code == ErrorCode::kDeadlineExceeded ||
@@ -145,7 +151,7 @@ http::Response answer_of(Result<InvocationResult> ended, const std::string& func
   response.status = status_of(result);
   response.headers.add("Content-Type", "application/json");
   if (response.status == 503) add_retry_after(response.headers, result.retry_after);
-  const ErrorCode code = result.error ? result.error->code : ErrorCode::kInternal;
+  const ErrorCode code = code_of(result);
   http::tell_not_begun(response.headers, code, message_of(result));
   nlohmann::json error{{"code", name_of(code)}, {"message", message_of(result)}};
   if (!result.error_type.empty()) error["type"] = result.error_type;

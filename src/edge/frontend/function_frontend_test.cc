@@ -121,13 +121,22 @@ TEST_F(FunctionFrontendTest, FailuresAreThoseOfAGateway) {
           .status,
       504);
   EXPECT_EQ(
-      answer_of(failed(Outcome::kFunctionError, ErrorCode::kInternal, "Runtime.ExitError")).status,
+      answer_of(failed(Outcome::kFunctionError, ErrorCode::kUnknown, "Runtime.ExitError")).status,
       502);
   EXPECT_EQ(answer_of(failed(Outcome::kRejected, ErrorCode::kDeadlineExceeded)).status, 503);
   const http::Response full = answer_of(failed(Outcome::kRejected, ErrorCode::kResourceExhausted));
   EXPECT_EQ(full.status, 503);
   EXPECT_EQ(full.headers.get("Retry-After"), "1");
   EXPECT_EQ(answer_of(Error{ErrorCode::kNotFound, "no such function"}).status, 404);
+}
+
+TEST_F(FunctionFrontendTest, WhatTheProgramDidWrongIsNoInternalError) {
+  InvocationResult no_http;  // the relay's word for it, without an error of the worker's
+  no_http.outcome = Outcome::kFunctionError;
+  no_http.error_type = "Http.BadAnswer";
+  const http::Response answer = relay(from("")).answer_of(no_http);
+  EXPECT_EQ(answer.status, 502);
+  EXPECT_THAT(answer.body, HasSubstr(R"("code":"UNKNOWN")"));
 }
 
 TEST_F(FunctionFrontendTest, TheLogComesWithAFailureIfItIsAskedFor) {

@@ -44,7 +44,7 @@ http::Response outcome_response(Result<InvocationResult> outcome, bool is_raw) {
     response.headers.add("Content-Type", is_raw ? "application/octet-stream" : "application/json");
     response.body = std::move(result.payload);
   } else {
-    const Error error = result.error.value_or(Error{ErrorCode::kInternal, result.error_type});
+    const Error error = result.error.value_or(Error{ErrorCode::kUnknown, result.error_type});
     response = error_response(error, result.retry_after);
   }
   add_outcome(response.headers, result);

@@ -262,7 +262,7 @@ TEST_F(OpenaiFrontendTest, AFailureIsToldInTheFormOfTheApi) {
   post(R"({"model": "tiny"})");
   InvocationResult result;
   result.outcome = Outcome::kFunctionError;
-  result.error = Error{ErrorCode::kInternal, "the program ended"};
+  result.error = Error{ErrorCode::kUnknown, "the program ended"};
   const http::Response response = relays.calls.back().answer_of(result);
   EXPECT_EQ(response.status, 502);
   const json error = json::parse(response.body)["error"];

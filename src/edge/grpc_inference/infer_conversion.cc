@@ -362,6 +362,8 @@ grpc::StatusCode code_of(int status) {
     case 429:
     case 507:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case 502:  // the model's program failed
+      return grpc::StatusCode::UNKNOWN;
     case 503:
       return grpc::StatusCode::UNAVAILABLE;
     case 408:

@@ -245,7 +245,8 @@ TEST(InferConversion, StatusesAreThoseOfGrpc) {
   EXPECT_EQ(code(413), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(code(429), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(code(501), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(code(502), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(code(500), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(code(502), grpc::StatusCode::UNKNOWN) << "the model's program ended";
   EXPECT_EQ(code(503), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(code(504), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(status_of(http::Response{.status = 404, .body = R"({"error": "why"})"}).error_message(),

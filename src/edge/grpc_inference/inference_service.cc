@@ -76,6 +76,7 @@ bool is_no(const Status& status) {
     case grpc::StatusCode::INVALID_ARGUMENT:
     case grpc::StatusCode::FAILED_PRECONDITION:
     case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
       return true;
     default:
       return false;

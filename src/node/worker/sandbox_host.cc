@@ -42,7 +42,8 @@ EndWords words_for(const sandbox::Exit& exit, bool initialised, bool warms_up,
                            : spec.kind == FunctionKind::kHttp
                                ? " before it was ready"
                                : " before it asked for its first event";
-  return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
+  // The function's fault, as an exception is; INTERNAL would say that it is ours.
+  return {{ErrorCode::kUnknown, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
 }
 
 // By which a runtime knows its warm-up from invocations, whose ids are random.

@@ -135,6 +135,7 @@ TEST_F(WorkerTest, ACrashEndsTheInvocationAndTheNextGetsANewSandbox) {
   const auto crashed = invoke("f", "crash");
   EXPECT_EQ(crashed.outcome, Outcome::kFunctionError);
   EXPECT_EQ(crashed.error_type, "Runtime.ExitError");
+  EXPECT_EQ(crashed.error->code, ErrorCode::kUnknown) << "the function's fault, not the worker's";
   EXPECT_THAT(crashed.payload, HasSubstr(to_string(crashed.id)));
   EXPECT_THAT(crashed.payload, HasSubstr("signal: 11"));
   EXPECT_THAT(crashed.log_tail, HasSubstr("about to go\n"));

@@ -94,8 +94,13 @@ struct Meeting {
 };
 
 struct Warp {
-  unsigned gone = 0;  // lanes that have returned or never were
+  unsigned gone = 0;        // lanes that have returned or never were
+  unsigned together = ~0u;  // the access of those that are furthest behind, of Block::together
   Meeting* meetings = nullptr;
+
+  void waits_at(unsigned line) {
+    if (line < together) together = line;
+  }
 };
 
 // What a thread asks for when it leaves.
@@ -203,6 +208,7 @@ inline void begin_threads(Block& state, unsigned first) {
     const unsigned there = lanes == kWarp ? ~0u : (1u << lanes) - 1;
     const unsigned done = finished == kWarp ? ~0u : (1u << finished) - 1;
     state.warps[warp].gone = ~there | done;
+    state.warps[warp].together = ~0u;
     state.warps[warp].meetings = nullptr;
   }
 }
@@ -326,6 +332,7 @@ inline void handle_request(Block& state, Thread* thread) {
       break;
     case Request::kTogether:
       thread->line = state.line;
+      state.warps[thread->number / kWarp].waits_at(state.line);
       state.together.push(thread);
       break;
     case Request::kYield:
@@ -357,15 +364,30 @@ inline void finish_thread(Block& state, unsigned number) {
 }
 
 // Nobody else can go on: lanes of a warp that stand at the same call of __activemask are together.
+// One call of each warp at a time: lanes of a warp seldom stand at more than one or two.
 inline void answer_active_masks(Block& state) {
-  for (Thread* thread = state.asking.first; thread != nullptr; thread = thread->next) {
-    unsigned mask = 0;
-    for (Thread* other = state.asking.first; other != nullptr; other = other->next) {
-      const bool together =
-          other->line == thread->line && other->number / kWarp == thread->number / kWarp;
-      if (together) mask |= 1u << other->lane();
+  constexpr unsigned kWarps = kMostThreads / kWarp;
+  Thread* const first = state.asking.first;
+  for (Thread* thread = first; thread != nullptr; thread = thread->next) thread->value = 0;
+  for (bool all = false; !all;) {
+    all = true;
+    unsigned lines[kWarps] = {};
+    unsigned masks[kWarps] = {};  // of those at that line; never none where a lane asks
+    for (Thread* thread = first; thread != nullptr; thread = thread->next) {
+      if (thread->value != 0) continue;
+      const unsigned warp = thread->number / kWarp;
+      if (masks[warp] == 0) lines[warp] = thread->line;
+      if (thread->line == lines[warp]) masks[warp] |= 1u << thread->lane();
     }
-    thread->value = mask;
+    for (Thread* thread = first; thread != nullptr; thread = thread->next) {
+      if (thread->value != 0) continue;
+      const unsigned warp = thread->number / kWarp;
+      if (thread->line == lines[warp]) {
+        thread->value = masks[warp];
+      } else {
+        all = false;
+      }
+    }
   }
   while (Thread* thread = state.asking.pop()) state.runnable->push(thread);
 }
@@ -375,17 +397,18 @@ inline void answer_active_masks(Block& state) {
 inline void go_on_together(Block& state) {
   constexpr unsigned kWarps = kMostThreads / kWarp;
   unsigned first[kWarps];
-  for (unsigned& line : first) line = ~0u;
-  for (Thread* thread = state.together.first; thread != nullptr; thread = thread->next) {
-    unsigned& line = first[thread->number / kWarp];
-    if (thread->line < line) line = thread->line;
+  for (unsigned warp = 0; warp < kWarps; ++warp) {
+    first[warp] = state.warps[warp].together;
+    state.warps[warp].together = ~0u;
   }
   ThreadList waiting = state.together;
   state.together = ThreadList{};
   while (Thread* thread = waiting.pop()) {
-    if (thread->line == first[thread->number / kWarp]) {
+    const unsigned warp = thread->number / kWarp;
+    if (thread->line == first[warp]) {
       state.runnable->push(thread);
     } else {
+      state.warps[warp].waits_at(thread->line);
       state.together.push(thread);
     }
   }
