@@ -104,7 +104,7 @@ Result<Package> package_of_model(const DeployOptions& options) {
     return Error{ErrorCode::kNotFound, "there is no file '" + options.path + "'"};
   }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
-  const std::vector<LocalFile> files = files_of_model(options.path, kModelName);
+  ASSIGN_OR_RETURN(const std::vector<LocalFile> files, files_of_model(options.path, kModelName));
   if (size_of(files) <= kWeightsInPackage) {
     for (const LocalFile& file : files) RETURN_IF_ERROR(staging.add(file.local, file.path));
   }
@@ -212,7 +212,7 @@ Result<std::optional<ModelWeights>> large_weights(Manifest& manifest, const std:
                                                   const DeployOptions& options) {
   std::vector<LocalFile> files;
   if (!model.empty()) {
-    files = files_of_model(model, kModelName);
+    ASSIGN_OR_RETURN(files, files_of_model(model, kModelName));
   } else {
     const std::string code =
         options.code ? *options.code : join_path(folder_of(file), manifest.code);
