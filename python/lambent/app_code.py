@@ -295,6 +295,10 @@ def deploy(client: Any, deployment: Deployment, path: str, include: Iterable[str
     answer = _put_less(client, target, settings, package) if len(package) > _ASKS_FIRST else None
     if answer is None:
         answer = _put(client, target, settings, {"code": package})
+    change = answer.get("kind_change")
+    if change and tell:
+        tell("%s: warning: it was of kind %s and is now of kind %s; 'lambent rollback %s' brings the former one back"
+             % (deployment.name, change["from"], change["to"], deployment.name))
     if answer["action"] != "unchanged":
         _wait(client, "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe="")), tell, deployment.name)
     return bool(answer["action"] != "unchanged")

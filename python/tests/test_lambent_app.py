@@ -574,6 +574,18 @@ class RequestTest(unittest.TestCase):
                 self.deploy(worker, "x = 1", **settings)
                 self.assertIn(b'name="settings"\r\n\r\n{"Runtime": "%s"' % runtime.encode(), worker.requests[0][2])
 
+    def test_a_function_that_was_of_another_kind_is_told_of(self):
+        class Changing(self.Worker):
+            def request(self, method, path, body=None, headers=None):
+                status, headers, answer = super().request(method, path, body, headers)
+                return status, headers, json.dumps({**json.loads(answer), "kind_change": {"from": "model", "to": "handler"}}).encode()
+
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "shop.py").write_text("x = 1")
+            told, deployment = [], app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({"memory": "1G"}))
+            app_code.deploy(Changing(), deployment, str(pathlib.Path(folder) / "shop.py"), (), told.append)
+        self.assertEqual(told, ["a-f: warning: it was of kind model and is now of kind handler; 'lambent rollback a-f' brings the former one back"])
+
     def test_what_has_not_changed_is_not_waited_for(self):
         self.assertEqual(self.deploy(self.Worker("unchanged"), "x = 1"), (False, [("PUT", "/v1/functions/a-f")]))
 

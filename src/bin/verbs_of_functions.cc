@@ -19,6 +19,7 @@
 #include "edge/cli/invocations.h"
 #include "edge/cli/invoke.h"
 #include "edge/cli/logs.h"
+#include "edge/cli/model_loading.h"
 #include "edge/cli/objects.h"
 #include "edge/cli/remove.h"
 #include "edge/cli/version_policy.h"
@@ -262,8 +263,14 @@ void add_deploy(Shell& shell) {
   auto engine = std::make_shared<std::string>();
   verb->add_option("--engine", *engine,
                    "what runs a model: onnxruntime; kernels, on a GPU; "
-                   "or auto, which is kernels if there are some for all of it")
+                   "or auto, which is kernels if there are some for all of it, and a GPU")
       ->check(engine_words(*options));
+  verb->add_option("--provider", options->provider,
+                   "where onnxruntime runs a model: cpu; cuda, on a GPU; or auto, which is cuda "
+                   "where that is possible")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  verb->add_option("--gpu-memory", options->gpu_memory,
+                   "GPU memory of a model, such as 2G, in place of [gpu] memory");
   verb->add_option("--shape", options->shapes,
                    "shape of an input that kernels are made for: x=1,3,224,224; may be repeated");
   verb->add_option("--batch-size", options->batch,
@@ -297,6 +304,7 @@ void add_deploy(Shell& shell) {
     shell.verb = [&shell, options, flags](Transport& transport,
                                           const cli::Destination& destination) {
       options->endpoint = destination.endpoint;
+      options->has_gpu = [&transport] { return cli::has_gpu(transport); };
       set_fetchers(shell, transport, *flags, *options);
       return cli::run_deploy(transport, shell.console, *options);
     };

@@ -436,6 +436,18 @@ class OperatorsTest(unittest.TestCase):
                 made = kernel_operators.run(program, kernel_operators.compiled(program.source, folder), [value])[0]
                 np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
 
+    def test_a_convolution_has_what_follows_from_it_in_its_kernel(self):
+        """Also where its normalisation is no part of its weights, because a bias stands between them."""
+        net, value = model_shapes.Net(), np.random.default_rng(3).standard_normal((1, 8, 16, 16)).astype(np.float32)
+        y = net("Relu", net.norm(net.conv(net.input("x", [1, 8, 16, 16]), 8, 8, 3, bias=True), 8))
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/model.onnx"
+            onnx.save(net.model(y=y), path)
+            program = lower.lower(models.load(path, {}, 1))
+            self.assertEqual(len(program.launches), 1)
+            made = kernel_operators.run(program, kernel_operators.compiled(program.source, folder), [value])[0]
+            np.testing.assert_allclose(made, onnxruntime.InferenceSession(path).run(None, {"x": value})[0], rtol=1e-4, atol=1e-5)
+
     def test_what_the_compiler_computes_otherwise_is_refused(self):
         def resized(scales, **attributes):
             net = model_shapes.Net()

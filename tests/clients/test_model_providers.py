@@ -14,7 +14,24 @@ from harness import PREFIX
 from model_worker import WEIGHTS, ModelWorkerTest, lambent, matrix_model
 
 SERVER = PREFIX / "bin/lambent-model-server"
+FAILED_PRECONDITION = 19  # the command's exit code (docs/reference/errors.md)
 LIBRARY = next((pathlib.Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
+
+
+class WithoutGpuTest(ModelWorkerTest):
+    """A worker that has no GPU at all."""
+
+    def test_cuda_is_refused_and_auto_takes_the_processors(self):
+        path = self.folder / "scores.onnx"
+        path.write_bytes(matrix_model(WEIGHTS))
+        refused = lambent(self.worker, "deploy", path, "--provider", "cuda", "--gpu-memory", "256M")
+        self.assertEqual(refused.returncode, FAILED_PRECONDITION)
+        self.assertIn("the function asks for a GPU, but this worker has none", refused.stderr)
+        for choice in (("--provider", "auto", "--gpu-memory", "256M"), ("--engine", "auto")):
+            deployed = lambent(self.worker, "deploy", path, *choice)
+            self.assertEqual(deployed.returncode, 0, deployed.stderr)
+            self.assertIn("warning: the worker has no GPU: onnxruntime runs the model on the host's processors", deployed.stderr)
+            self.assertIn("x FP32[-1,4] -> scores FP32[-1,3]", deployed.stdout)
 
 
 class ProvidersTest(ModelWorkerTest):
@@ -44,11 +61,26 @@ class ProvidersTest(ModelWorkerTest):
         np.testing.assert_allclose(self.infer("anywhere"), np.ones((2, 4), np.float32) @ WEIGHTS)
         self.assertIn("model anywhere runs on the host's processors: the GPU is emulated", self.log_of("anywhere"))
 
-    def test_cuda_alone_is_refused_where_it_cannot_be(self):
-        self.deploy("cuda", "cuda")
+    def test_cuda_is_refused_where_it_cannot_be(self):
+        deployed = self.deploy("cuda", "cuda")
+        self.assertEqual(deployed.returncode, FAILED_PRECONDITION)
+        self.assertRegex(deployed.stderr, r"cuda: it is deployed, but the model cannot be loaded: .*"
+                                          r"onnxruntime's CUDA provider cannot be used: the GPU is emulated")
         with self.assertRaises(InferenceServerException):
             self.infer("cuda")
         self.assertIn("onnxruntime's CUDA provider cannot be used: the GPU is emulated", self.log_of("cuda"))
+
+    def test_the_command_line_says_it_too(self):
+        path = self.folder / "flagged.onnx"
+        path.write_bytes(matrix_model(WEIGHTS))
+        refused = lambent(self.worker, "deploy", path, "--provider", "cuda")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("--provider cuda needs a GPU: say how much of its memory, such as --gpu-memory 2G", refused.stderr)
+        planned = lambent(self.worker, "deploy", path, "--provider", "cuda", "--gpu-memory", "256M", "--dry-run")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("would be created flagged", planned.stdout)
+        large = lambent(self.worker, "deploy", path, "--provider", "cuda", "--gpu-memory", "900G", "--dry-run")
+        self.assertIn("the function asks for 900 GiB of device memory", large.stderr)
 
     def test_the_program_says_what_lacks(self):
         path = self.folder / "alone.onnx"

@@ -39,6 +39,23 @@ class ModelsTest(ModelWorkerTest):
         self.assertIn("x FP32[-1,4] -> scores FP32[-1,3]", self.said)
         self.assertIn("/v2/models/scores", self.said)
 
+    def test_what_shows_activity_knows_it_for_a_model(self):
+        rows = {each["name"]: each for each in self.worker.request("GET", "/v1/activity/functions").json["functions"]}
+        self.assertEqual((rows["scores"]["kind"], rows["scores"]["serves_model"]), ("http", True))
+
+    def test_deploying_it_over_a_function_of_another_kind_is_told_of(self):
+        folder = self.folder / "handler"
+        folder.mkdir()
+        (folder / "lambent.toml").write_text('name = "changing"\nruntime = "python3"\nhandler = "app.handle"\n')
+        (folder / "app.py").write_text("def handle(event, context):\n    return 1\n")
+        (self.folder / "changing.onnx").write_bytes(matrix_model(WEIGHTS))
+        for what, kinds in ((folder, ""), (self.folder / "changing.onnx", "was of kind handler and is now of kind model"),
+                            (folder, "was of kind model and is now of kind handler"), (folder, "")):
+            deployed = lambent(self.worker, "deploy", what)
+            self.assertEqual(deployed.returncode, 0, deployed.stderr)
+            self.assertEqual("of kind" in deployed.stderr, bool(kinds))
+            self.assertIn(kinds, deployed.stderr)
+
     def test_tritons_client_sees_the_server_and_the_model(self):
         client = self.client()
         self.assertTrue(client.is_server_live() and client.is_server_ready() and client.is_model_ready("scores"))

@@ -143,6 +143,7 @@ def _optimised(module: tvm.IRModule) -> tvm.IRModule:
         relax.transform.FoldConstant(),
         relax.transform.FoldBatchnormToConv2D(),
         relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
         relax.transform.LegalizeOps(),
         relax.transform.RewriteDataflowReshape(),
         relax.transform.AnnotateTIROpPattern(),

@@ -72,6 +72,7 @@ struct GpuRun {
 struct FunctionActivity {
   std::string name;
   FunctionKind kind = FunctionKind::kHandler;
+  bool serves_model = false;  // an HTTP function whose program is our model server
   uint64_t queued = 0;
   uint64_t running = 0;
   uint64_t sandboxes = 0;

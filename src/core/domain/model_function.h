@@ -23,4 +23,9 @@ inline bool serves_model(const FunctionSpec& spec) {
   return spec.kind == FunctionKind::kHttp && command.substr(0, command.find(' ')) == kModelServer;
 }
 
+// What a function is to its user: "model", or else the name of its kind.
+inline std::string_view shown_kind(const FunctionSpec& spec) {
+  return serves_model(spec) ? "model" : name_of(spec.kind);
+}
+
 }  // namespace lambent

@@ -182,6 +182,10 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   if (options.dry_run) json["dry_run"] = true;
   const Json changes = Json::parse(deployed->changes, nullptr, false);
   json["changes"] = changes.is_discarded() ? Json::array() : changes;
+  if (deployed->kind_change) {
+    json["kind_change"] = {{"from", deployed->kind_change->first},
+                           {"to", deployed->kind_change->second}};
+  }
   const Json answer = Json::parse(deployed->answer, nullptr, false);
   json["function"] = answer.is_discarded() ? Json() : answer;
   actions.push_back(std::move(json));
@@ -205,6 +209,12 @@ Result<Deployed> deploy_package(Transport& transport, Console& console, const Pa
       }};
   auto deployed = deploy_function(transport, spec, package.zip, how);
   if (!deployed.ok()) return deployed;
+  if (deployed->kind_change) {
+    const auto& [from, to] = *deployed->kind_change;
+    console.err << "lambent: warning: " << spec.name.name << " was of kind " << from
+                << (options.dry_run ? " and would become of kind " : " and is now of kind ") << to
+                << "; 'lambent rollback " << spec.name.name << "' brings the former one back\n";
+  }
   const std::string warning = read_deployment_state(deployed->answer).warning;
   if (!warning.empty()) {
     console.err << "lambent: warning: " << spec.name.name << ": " << warning << "\n";

@@ -34,6 +34,10 @@ struct DeployOptions {
   std::optional<unsigned> batch = {};
   std::optional<unsigned> most_elements = {};  // of a batch; instead of the manifest's [batch]
   std::optional<std::string> precision = {};
+  std::optional<std::string> provider = {};    // of onnxruntime: "cpu", "cuda" or "auto"
+  std::optional<std::string> gpu_memory = {};  // of a model, such as "2G"
+  // Whether the worker has one: asked where a model leaves it open; empty: it has.
+  std::function<bool()> has_gpu = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
   std::optional<uint64_t> model_version =
       {};                       // of a model: published under this number, and serves

@@ -198,6 +198,24 @@ TEST_F(Deploy, OfAFunctionThatExistsSaysWhatItDid) {
   EXPECT_EQ(transport.requests.size(), 2u) << "one call each";
 }
 
+TEST_F(Deploy, OfAFunctionThatWasOfAnotherKindWarns) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  const std::string answer = R"({"action":"updated","changes":[],"revision":4,"configuration":{},
+                                 "kind_change":{"from":"model","to":"handler"}})";
+  transport.answer(response(200, answer));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_EQ(err.str(),
+            "lambent: warning: hello was of kind model and is now of kind handler; "
+            "'lambent rollback hello' brings the former one back\n");
+  console.json = true;
+  out.str("");
+  transport.answer(response(200, answer));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .dry_run = true}), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("was of kind model and would become of kind handler"));
+  EXPECT_EQ(Json::parse(out.str())["kind_change"]["from"], "model");
+}
+
 TEST_F(Deploy, InADryRunSaysWhatWouldChange) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");

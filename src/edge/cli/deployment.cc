@@ -133,6 +133,9 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                     .bytes_sent = sent,
                     .code_sent = code_sent,
                     .revision = body.value("revision", uint64_t{0})};
+  if (const auto change = body.find("kind_change"); change != body.end() && change->is_object()) {
+    deployed.kind_change.emplace(change->value("from", ""), change->value("to", ""));
+  }
   if (how.waits) {
     RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, deployed.answer, how.tell));
   } else {

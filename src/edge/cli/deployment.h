@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
@@ -14,8 +15,10 @@
 namespace lambent::cli {
 
 struct Deployed {
-  std::string action;       // "created", "updated" or "unchanged"
-  std::string changes;      // JSON: a list of what differs, field by field
+  std::string action;   // "created", "updated" or "unchanged"
+  std::string changes;  // JSON: a list of what differs, field by field
+  // Where the function was of another kind: "handler" and "model".
+  std::optional<std::pair<std::string, std::string>> kind_change = {};
   std::string answer;       // the worker's FunctionConfiguration, JSON
   uint64_t bytes_sent = 0;  // in bodies
   uint64_t code_sent = 0;   // of them, of the package

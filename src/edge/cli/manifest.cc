@@ -30,6 +30,8 @@ namespace {
 
 // Of a function of kind 'model': which requests are run together.
 constexpr std::string_view kBatchKey = "batch";
+constexpr std::string_view kEngineKey = "engine";
+constexpr std::string_view kShapesKey = "shapes";
 constexpr std::string_view kBatchSizeKey = "batch_size";
 constexpr std::string_view kPrecisionKey = "precision";
 constexpr std::string_view kProviderKey = "provider";
@@ -50,8 +52,8 @@ constexpr std::string_view kOtherKeys[] = {"graph",
                                            "image",
                                            "entry_point",
                                            "working_directory",
-                                           "engine",
-                                           "shapes",
+                                           kEngineKey,
+                                           kShapesKey,
                                            kBatchSizeKey,
                                            kOpenaiModelsKey,
                                            kBatchKey,
@@ -205,17 +207,16 @@ std::string graph_file_of(FunctionKind kind) {
 Error wrong_key(const toml::table& table, std::string_view key, const std::string& file,
                 const std::string& message) {
   const toml::node* node = table.get(key);
-  const std::string place =
-      node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
+  const uint32_t line = node == nullptr ? 0 : node->source().begin.line;
+  const std::string place = line == 0 ? "" : " line " + std::to_string(line);
   return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
 }
 
 // Keys that say something only about functions of other kinds.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const std::string_view key :
-       {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),
-        std::string_view("shapes"), kBatchSizeKey, kBatchKey, kPrecisionKey, kVersionPolicyKey,
-        kSha256Key, kProviderKey}) {
+       {std::string_view("model"), std::string_view("threads"), kEngineKey, kShapesKey,
+        kBatchSizeKey, kBatchKey, kPrecisionKey, kVersionPolicyKey, kSha256Key, kProviderKey}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) + ": " +
@@ -356,6 +357,50 @@ Result<void> read_openai_models(const toml::table& table, const std::string& fil
 constexpr std::string_view kModelKind = "model";
 constexpr int64_t kMostThreads = 1024;
 constexpr Bytes kModelMemory = Bytes::gib(1);
+constexpr std::string_view kProviderFlag = "--provider";
+// Unless [python] names others.
+constexpr const char* kHostPackage = "onnxruntime";
+constexpr const char* kCudaPackage = "onnxruntime-gpu[cuda,cudnn]";
+
+bool is_cuda(std::string_view provider) { return provider == "cuda" || provider == "auto"; }
+
+// A model as the command line has it.
+Result<void> override_model(const ModelOverrides& overrides, toml::table& table) {
+  const auto refused = [](const std::string& what) {
+    return Error{ErrorCode::kInvalidArgument, what};
+  };
+  if (overrides.engine) table.insert_or_assign(kEngineKey, name_of(*overrides.engine));
+  if (overrides.provider) table.insert_or_assign(kProviderKey, *overrides.provider);
+  const std::string engine = table[kEngineKey].value_or(std::string());
+  const bool has_kernels = engine == "kernels" || engine == "auto";
+  const std::string provider = table[kProviderKey].value_or(std::string());
+  if (overrides.engine && !has_kernels) {
+    for (const std::string_view key : {kShapesKey, kBatchSizeKey, kPrecisionKey}) table.erase(key);
+  }
+  if (overrides.provider && engine == "kernels") {
+    return refused("--provider is for models that onnxruntime runs; kernels serve this one");
+  }
+  const bool may_use_gpu = has_kernels || is_cuda(provider);
+  if (overrides.gpu_memory) {
+    if (!may_use_gpu) {
+      return refused(
+          "--gpu-memory is for a model on a GPU: add --provider cuda or --engine kernels");
+    }
+    const auto memory = parse_bytes(*overrides.gpu_memory);
+    if (!memory.ok()) return memory.error().with_context("--gpu-memory");
+    const auto gpu = table.insert("gpu", toml::table()).first;
+    if (gpu->second.is_table()) {
+      gpu->second.as_table()->insert_or_assign("memory", *overrides.gpu_memory);
+    }
+  }
+  const bool chooses = overrides.engine || overrides.provider;
+  if (chooses && !may_use_gpu) table.erase("gpu");
+  if (overrides.provider && is_cuda(provider) && table.get("gpu") == nullptr) {
+    return refused("--provider " + provider +
+                   " needs a GPU: say how much of its memory, such as --gpu-memory 2G");
+  }
+  return {};
+}
 
 // Which of onnxruntime's providers runs a model.
 Result<void> read_provider(const toml::table& table, const std::string& file, ModelSection& model) {
@@ -380,17 +425,18 @@ Result<void> read_provider(const toml::table& table, const std::string& file, Mo
 
 // The keys that say which kernels are made of a model.
 Result<void> read_kernels(const toml::table& table, const std::string& file, ModelSection& model) {
-  if (table.get("engine") != nullptr) {
-    const auto engine = model_engine_from(table["engine"].value_or(std::string()));
+  if (table.get(kEngineKey) != nullptr) {
+    const auto engine = model_engine_from(table[kEngineKey].value_or(std::string()));
     if (!engine) {
-      return wrong_key(table, "engine", file, "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
+      return wrong_key(table, kEngineKey, file,
+                       "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
     }
     model.engine = *engine;
   }
   const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
   RETURN_IF_ERROR(read_provider(table, file, model));
   for (const std::string_view key :
-       {std::string_view("shapes"), kBatchSizeKey, kPrecisionKey, std::string_view("gpu")}) {
+       {kShapesKey, kBatchSizeKey, kPrecisionKey, std::string_view("gpu")}) {
     if (table.get(key) == nullptr || has_kernels) continue;
     if (key == "gpu" && model.may_use_cuda()) continue;
     return wrong_key(table, key, file,
@@ -398,7 +444,7 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
                          (key == "gpu" ? ", or with provider = \"cuda\" or \"auto\"" : "") +
                          "; this one runs on the host's processors");
   }
-  ASSIGN_OR_RETURN(auto shapes, words_of(table, "shapes", file));
+  ASSIGN_OR_RETURN(auto shapes, words_of(table, kShapesKey, file));
   if (shapes) model.shapes = std::move(*shapes);
   if (table.get(kBatchSizeKey) != nullptr) {
     const auto size = table[kBatchSizeKey].value<int64_t>();
@@ -461,7 +507,8 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
     }
     command.insert(command.end(), {"--threads", std::to_string(*threads)});
   }
-  if (model.may_use_cuda()) command.insert(command.end(), {"--provider", model.provider});
+  if (model.may_use_cuda())
+    command.insert(command.end(), {std::string(kProviderFlag), model.provider});
   ASSIGN_OR_RETURN(model.batches, read_batches(table, file));
   if (model.batches) {
     const std::vector<std::string> flags = flags_of(*model.batches);
@@ -560,19 +607,53 @@ std::vector<std::string> flags_of(const BatchSection& batches) {
 }
 
 std::optional<ModelEngineChoice> model_engine_from(std::string_view word) {
-  if (word == "onnxruntime") return ModelEngineChoice::kOnnxruntime;
-  if (word == "kernels") return ModelEngineChoice::kKernels;
-  if (word == "auto") return ModelEngineChoice::kAuto;
+  for (const auto engine :
+       {ModelEngineChoice::kOnnxruntime, ModelEngineChoice::kKernels, ModelEngineChoice::kAuto}) {
+    if (name_of(engine) == word) return engine;
+  }
   return std::nullopt;
 }
 
-Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {
-  const toml::parse_result parsed = toml::parse(text);
+std::string_view name_of(ModelEngineChoice engine) {
+  switch (engine) {
+    case ModelEngineChoice::kOnnxruntime:
+      return "onnxruntime";
+    case ModelEngineChoice::kKernels:
+      return "kernels";
+    case ModelEngineChoice::kAuto:
+      return "auto";
+  }
+  return "";
+}
+
+void run_on_processors(Manifest& manifest) {
+  ModelSection& model = *manifest.model;
+  model.engine = ModelEngineChoice::kOnnxruntime;
+  model.provider = "cpu";
+  manifest.spec.gpu = {};
+  if (manifest.python &&
+      manifest.python->packages.requirements == std::vector<std::string>{kCudaPackage}) {
+    manifest.python->packages.requirements = {kHostPackage};
+  }
+  auto command = command_words(manifest.spec.handler);
+  if (!command.ok()) return;
+  const auto flag = std::ranges::find(*command, kProviderFlag);
+  if (flag == command->end()) return;
+  command->erase(flag, flag + 2);
+  manifest.spec.handler = command_text(*command);
+}
+
+Result<Manifest> parse_manifest(std::string_view text, const std::string& file,
+                                const ModelOverrides& overrides) {
+  toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const auto& where = parsed.error().source().begin;
     return Error{ErrorCode::kInvalidArgument, file + " line " + std::to_string(where.line) +
                                                   ", column " + std::to_string(where.column) +
                                                   ": " + std::string(parsed.error().description())};
+  }
+  if (parsed.table()["kind"].value_or(std::string()) == kModelKind) {
+    RETURN_IF_ERROR(override_model(overrides, parsed.table()));
   }
   Manifest manifest;
   FunctionSpec& spec = manifest.spec;
@@ -597,8 +678,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     if (!manifest.python) manifest.python.emplace();
     PythonSection& python = *manifest.python;
     if (!names_requirements(python)) {
-      const bool has_cuda = manifest.model->may_use_cuda();
-      python.packages.requirements = {has_cuda ? "onnxruntime-gpu[cuda,cudnn]" : "onnxruntime"};
+      python.packages.requirements = {manifest.model->may_use_cuda() ? kCudaPackage : kHostPackage};
     }
     return manifest;
   }

@@ -22,6 +22,14 @@ enum class ModelEngineChoice : uint8_t {
 };
 // "onnxruntime", "kernels", "auto"; nothing for other words.
 std::optional<ModelEngineChoice> model_engine_from(std::string_view word);
+std::string_view name_of(ModelEngineChoice engine);
+
+// What the command line says of a model in place of its manifest.
+struct ModelOverrides {
+  std::optional<ModelEngineChoice> engine = {};
+  std::optional<std::string> provider = {};    // "cpu", "cuda" or "auto"
+  std::optional<std::string> gpu_memory = {};  // "2G"
+};
 
 // Of a model whose weights of 32-bit floating point are kept in 16 bits.
 constexpr std::string_view kHalfPrecision = "fp16";
@@ -75,7 +83,12 @@ constexpr size_t kMostManifestText = 1 << 20;
 // --batch-slo-ms.
 std::vector<std::string> flags_of(const BatchSection& batches);
 
-// INVALID_ARGUMENT names file, line and column, or the key, of what is wrong.
-Result<Manifest> parse_manifest(std::string_view text, const std::string& file);
+// INVALID_ARGUMENT names file, line and column, or the key or option, of what is wrong. `overrides`
+// hold where the function is a model.
+Result<Manifest> parse_manifest(std::string_view text, const std::string& file,
+                                const ModelOverrides& overrides = {});
+
+// Of a model: onnxruntime runs it without a GPU, whatever was said of one.
+void run_on_processors(Manifest& manifest);
 
 }  // namespace lambent::cli

@@ -169,6 +169,48 @@ TEST(Manifest, AModelOfOnnxruntimeMayRunOnAGpu) {
   EXPECT_EQ(host->python->packages.requirements, std::vector<std::string>{"onnxruntime"});
 }
 
+TEST(Manifest, TheCommandLineSaysOfAModelWhatItsManifestMay) {
+  const std::string model = "kind = 'model'\nname = 'm'\n";
+  const auto cuda = parse_manifest(model, "f", {.provider = "cuda", .gpu_memory = "2G"});
+  ASSERT_TRUE(cuda.ok()) << cuda.error().message;
+  EXPECT_EQ(cuda->spec.handler, "lambent-model-server model.onnx --provider cuda");
+  EXPECT_EQ(cuda->spec.gpu.memory, Bytes::gib(2));
+  EXPECT_EQ(cuda->python->packages.requirements,
+            std::vector<std::string>{"onnxruntime-gpu[cuda,cudnn]"});
+
+  const std::string on_gpu = model + "provider = 'auto'\n[gpu]\nmemory = '1G'\n";
+  const auto larger = parse_manifest(on_gpu, "f", {.provider = "cuda", .gpu_memory = "3G"});
+  ASSERT_TRUE(larger.ok()) << larger.error().message;
+  EXPECT_EQ(larger->spec.gpu.memory, Bytes::gib(3));
+  const auto host = parse_manifest(on_gpu, "f", {.provider = "cpu"});
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  EXPECT_EQ(host->spec.handler, "lambent-model-server model.onnx");
+  EXPECT_EQ(host->spec.gpu.memory, Bytes(0));
+
+  const std::string kernels =
+      model + "engine = 'kernels'\nshapes = ['x=1,3']\nprecision = 'fp16'\n";
+  const auto plain =
+      parse_manifest(kernels, "f", {.engine = ModelEngineChoice::kOnnxruntime, .provider = "cpu"});
+  ASSERT_TRUE(plain.ok()) << plain.error().message;
+  EXPECT_EQ(plain->model->engine, ModelEngineChoice::kOnnxruntime);
+  const auto shared =
+      parse_manifest(model + "[gpu]\nshare = 50\n", "f", {.engine = ModelEngineChoice::kKernels});
+  EXPECT_TRUE(shared.ok()) << shared.error().message;
+
+  const auto error_of = [](const std::string& text, const ModelOverrides& overrides) {
+    const auto read = parse_manifest(text, "f", overrides);
+    return read.ok() ? std::string("none") : read.error().message;
+  };
+  EXPECT_EQ(error_of(model, {.provider = "cuda"}),
+            "--provider cuda needs a GPU: say how much of its memory, such as --gpu-memory 2G");
+  EXPECT_EQ(error_of(model, {.gpu_memory = "2G"}),
+            "--gpu-memory is for a model on a GPU: add --provider cuda or --engine kernels");
+  EXPECT_THAT(error_of(model, {.provider = "cuda", .gpu_memory = "much"}),
+              testing::HasSubstr("--gpu-memory"));
+  EXPECT_EQ(error_of(kernels, {.provider = "cuda", .gpu_memory = "2G"}),
+            "--provider is for models that onnxruntime runs; kernels serve this one");
+}
+
 TEST(Manifest, AMountThatIsWrongIsNamedWithItsLine) {
   const auto error_of = [](const std::string& text) {
     const auto read = parse_manifest(text, "f");

@@ -16,7 +16,6 @@ namespace lambent::cli {
 namespace {
 
 // What protobuf reads, and so what ONNX can be.
-constexpr size_t kMostModel = (size_t{1} << 31) - 1;
 // The digest of no bytes: the body of a GET.
 constexpr const char* kNoBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -120,8 +119,9 @@ class ModelFetch {
  private:
   static Result<std::set<std::string>> files_in(const std::string& local) {
     ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
-    if (size.count > kMostModel) return bad_url("it is no ONNX model: it has " + to_string(size));
-    ASSIGN_OR_RETURN(const std::string model, read_file(local, kMostModel));
+    if (size.count > model_files::kMostModel)
+      return bad_url("it is no ONNX model: it has " + to_string(size));
+    ASSIGN_OR_RETURN(const std::string model, read_file(local, model_files::kMostModel));
     return model_files::external_files(model);
   }
 

@@ -41,12 +41,18 @@ Result<std::optional<ImportedModel>> import_model(Manifest& manifest, const std:
                          .batch = model.batch,
                          .batches = model.batches,
                          .precision = model.precision});
+  const bool is_lacking = !outcome.ok() && outcome.error().code == ErrorCode::kFailedPrecondition;
+  if (is_lacking && model.engine == ModelEngineChoice::kAuto) {
+    outcome = ModelImportOutcome{false, outcome.error().message};
+  }
   if (!outcome.ok()) return outcome.error();
   if (!outcome->is_covered) {
     if (model.engine == ModelEngineChoice::kKernels) {
       return Error{ErrorCode::kFailedPrecondition,
                    outcome->said + " (engine = \"onnxruntime\" runs it on the host's processors)"};
     }
+    // What was said of a GPU was for kernels.
+    if (!model.may_use_cuda()) manifest.spec.gpu = {};
     manifest.warnings.push_back("onnxruntime serves it: " + outcome->said);
     return std::optional<ImportedModel>();
   }

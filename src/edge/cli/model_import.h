@@ -27,8 +27,8 @@ struct ModelImportOutcome {
   std::string said;         // what it became, or what has no kernels, with its place
 };
 
-// INVALID_ARGUMENT: the file is no model, or its shapes do not fit; UNAVAILABLE: what reads models
-// is not installed.
+// INVALID_ARGUMENT: the file is no model, or its shapes do not fit; FAILED_PRECONDITION: what reads
+// models is not installed.
 using ImportModel = std::function<Result<ModelImportOutcome>(const ModelImportRequest&)>;
 
 // The package of a model that kernels serve.
@@ -38,7 +38,8 @@ struct ImportedModel {
   Manifest manifest;
 };
 // Of a manifest of kind 'model' in `folder`. Nothing if its engine is onnxruntime, or "auto" and
-// something in the model has no kernels, which becomes a warning of `manifest`.
+// something in the model has no kernels or nothing here makes them, which becomes a warning of
+// `manifest`.
 // FAILED_PRECONDITION, with the place in the model, if the engine is "kernels" and something has
 // none.
 Result<std::optional<ImportedModel>> import_model(Manifest& manifest, const std::string& folder,

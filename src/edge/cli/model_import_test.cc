@@ -144,6 +144,53 @@ TEST_F(ModelImport, WhatHasNoKernelsIsRefusedOrLeftToOnnxruntime) {
   EXPECT_EQ(sent_settings()["Tags"]["lambent:kind"], "http");
 }
 
+TEST_F(ModelImport, WhatIsLeftOpenRunsOnTheProcessorsOfAWorkerWithoutAGpu) {
+  write(folder / "model.onnx", "model");
+  const std::string both =
+      "kind = \"model\"\nname = \"own\"\nengine = \"auto\"\nprovider = \"auto\"\n"
+      "[gpu]\nmemory = \"2G\"\n";
+  for (const std::string& manifest :
+       {both, std::string("kind = \"model\"\nname = \"own\"\nengine = \"auto\"\n")}) {
+    write(folder / "lambent.toml", manifest);
+    transport.requests.clear();
+    answer_deployment();
+    EXPECT_EQ(
+        run_deploy(transport, console,
+                   {.path = folder, .has_gpu = [] { return false; }, .import_model = covered()}),
+        0)
+        << err.str();
+    EXPECT_THAT(err.str(), HasSubstr("warning: the worker has no GPU: onnxruntime runs the model"));
+    const Json sent = sent_settings();
+    EXPECT_EQ(sent["Tags"]["lambent:kind"], "http");
+    EXPECT_EQ(sent["Handler"], "lambent-model-server model.onnx");
+    EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "0MiB");
+    EXPECT_EQ(asked.model, "") << "no kernels were made";
+  }
+  // What is said is meant.
+  write(folder / "lambent.toml",
+        "kind = \"model\"\nname = \"own\"\nprovider = \"cuda\"\n[gpu]\nmemory = \"2G\"\n");
+  transport.requests.clear();
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .has_gpu = [] { return false; }}), 0);
+  EXPECT_EQ(sent_settings()["Handler"], "lambent-model-server model.onnx --provider cuda");
+}
+
+TEST_F(ModelImport, WithoutWhatMakesKernelsOnnxruntimeServesIt) {
+  write(folder / "lambent.toml",
+        "kind = \"model\"\nname = \"own\"\nengine = \"auto\"\n[gpu]\nshare = 40\n");
+  write(folder / "model.onnx", "model");
+  DeployOptions options{
+      .path = folder, .import_model = [](const ModelImportRequest&) -> Result<ModelImportOutcome> {
+        return Error{ErrorCode::kFailedPrecondition, "there is no apache-tvm"};
+      }};
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console, options), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("warning: onnxruntime serves it: there is no apache-tvm"));
+  EXPECT_EQ(sent_settings()["Tags"]["lambent:gpu-share"], "100") << "the default";
+  options.engine = ModelEngineChoice::kKernels;
+  EXPECT_NE(run_deploy(transport, console, options), 0);
+}
+
 TEST_F(ModelImport, OptionsOfKernelsAreForModelsThatKernelsServe) {
   write(folder / "net.onnx", "model");
   EXPECT_NE(run_deploy(transport, console, {.path = folder / "net.onnx", .batch = 2}), 0);

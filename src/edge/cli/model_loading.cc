@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "edge/cli/api_json.h"
+
 namespace lambent::cli {
 namespace {
 
@@ -31,6 +33,12 @@ std::string tensors_of(const Json& metadata, const char* key) {
 }
 
 }  // namespace
+
+bool has_gpu(Transport& transport) {
+  const auto answer = ask_json(transport, "GET", "/v1/devices");
+  return !answer.ok() || !answer->contains("devices") || !(*answer)["devices"].empty() ||
+         answer->contains("silent_nodes");
+}
 
 Result<std::optional<std::string>> load_model(Transport& transport, const std::string& target) {
   const auto answer = transport.send({.method = "GET", .target = target}, kLoadTimeout);

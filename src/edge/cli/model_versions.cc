@@ -108,7 +108,7 @@ Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployO
   }
   const std::string file = (has_own ? folder.path : staging.path()) + "/" + kManifestName;
   ASSIGN_OR_RETURN(const std::string text, read_file(file, kMostManifestText));
-  ASSIGN_OR_RETURN(const Manifest manifest, parse_manifest(text, file));
+  ASSIGN_OR_RETURN(const Manifest manifest, parse_manifest(text, file, overrides_of(options)));
   const std::string called = last_part(fs::absolute(folder.path).lexically_normal().string());
   // Triton holds it so too.
   if (!described.name.empty() && described.name != called) {

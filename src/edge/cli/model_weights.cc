@@ -11,6 +11,7 @@
 #include "core/domain/limits.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/volume_upload.h"
+#include "edge/model_files/onnx_files.h"
 
 namespace lambent::cli {
 namespace {
@@ -51,16 +52,39 @@ Result<ModelWeights> mount_files(FunctionSpec& spec, const std::vector<LocalFile
   return weights;
 }
 
+// The files that a model keeps its tensors in. Of one that cannot be read as a model there are
+// none: what runs it says what is wrong.
+std::set<std::string> named_files(const std::string& file) {
+  const auto model = read_file(file, model_files::kMostModel);
+  auto named = model.ok() ? model_files::external_files(*model) : model.error();
+  return named.ok() ? *std::move(named) : std::set<std::string>();
+}
+
 }  // namespace
 
-std::vector<LocalFile> files_of_model(const std::string& file, const std::string& name) {
+Result<std::vector<LocalFile>> files_of_model(const std::string& file, const std::string& name) {
   std::vector<LocalFile> files = {{file, name}};
   const fs::path path = fs::absolute(file);
   const std::string own = path.filename();
   std::error_code error;
+  const std::set<std::string> named = named_files(file);
+  for (const std::string& other : named) {
+    const fs::path local = path.parent_path() / other;
+    if (!fs::is_regular_file(local, error)) {
+      return Error{ErrorCode::kNotFound,
+                   file + " keeps tensors in '" + other + "', and that file is not beside it"};
+    }
+    if (other == name) {
+      return Error{ErrorCode::kInvalidArgument,
+                   file + " keeps tensors in '" + other +
+                       "', as the model itself is called in its "
+                       "package; put both into a folder with a lambent.toml"};
+    }
+    files.push_back({local.string(), other});
+  }
   for (const fs::directory_entry& entry : fs::directory_iterator(path.parent_path(), error)) {
     const std::string other = entry.path().filename();
-    if (other.size() <= own.size() || !other.starts_with(own)) continue;
+    if (other.size() <= own.size() || !other.starts_with(own) || named.contains(other)) continue;
     std::error_code ignored;
     if (entry.is_regular_file(ignored)) files.push_back({entry.path().string(), other});
   }

@@ -31,9 +31,10 @@ struct ModelWeights {
   Bytes size;
 };
 
-// The model's file as `name`, with the files beside it that begin with the whole of its name, such
-// as model.onnx.data, under theirs.
-std::vector<LocalFile> files_of_model(const std::string& file, const std::string& name);
+// The model's file as `name`, with the files that it keeps tensors in and those beside it that
+// begin with the whole of its name, such as model.onnx.data, under theirs. NOT_FOUND: one is not
+// there.
+Result<std::vector<LocalFile>> files_of_model(const std::string& file, const std::string& name);
 Bytes size_of(const std::vector<LocalFile>& files);
 
 // Measures the files, and lets the manifest of a model that onnxruntime runs mount them:

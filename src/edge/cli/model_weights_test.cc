@@ -35,6 +35,30 @@ TEST_F(ModelWeightsTest, ASmallModelIsAPackageWithWhatLiesBesideIt) {
   EXPECT_THAT(package->zip, testing::Not(HasSubstr("other.onnx")));
 }
 
+TEST_F(ModelWeightsTest, FilesThatAModelNamesComeAlongWhateverTheyAreCalled) {
+  // A graph with one tensor, whose entry "location" is "words.bin" (onnx.proto's fields 7, 5, 13).
+  const std::string entry = std::string("\x0a\x08location\x12\x09words.bin");
+  const std::string tensor = std::string("\x6a") + static_cast<char>(entry.size()) + entry;
+  const std::string graph = std::string("\x2a") + static_cast<char>(tensor.size()) + tensor;
+  const std::string model = std::string("\x3a") + static_cast<char>(graph.size()) + graph;
+  ASSERT_TRUE(write_file_atomically(path("net.onnx"), model, false).ok());
+  const auto missing = make_package({.path = path("net.onnx")});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.error().message,
+              HasSubstr("net.onnx keeps tensors in 'words.bin', and that file is not beside it"));
+  file("words.bin", 40);
+  file("others.bin", 40);
+  const auto package = make_package({.path = path("net.onnx")});
+  ASSERT_TRUE(package.ok()) << to_string(package.error());
+  EXPECT_THAT(package->zip, HasSubstr("words.bin"));
+  EXPECT_THAT(package->zip, testing::Not(HasSubstr("others.bin")));
+  file("words.bin", kWeightsInPackage.count);
+  const auto large = make_package({.path = path("net.onnx")});
+  ASSERT_TRUE(large.ok()) << to_string(large.error());
+  ASSERT_TRUE(large->weights);
+  EXPECT_EQ(large->weights->files.at(1).file.path, large->weights->folder + "/words.bin");
+}
+
 TEST_F(ModelWeightsTest, ALargeModelIsInAVolumeThatTheFunctionMounts) {
   file("net.onnx", 100);
   file("net.onnx_data", kWeightsInPackage.count);

@@ -68,6 +68,7 @@ Result<void> add_components(const std::string& folder, const std::string& file,
     Json& component = graph["components"][number];
     DeployOptions inner{.path = join_path(folder, path),
                         .build_bundle = options.build_bundle,
+                        .has_gpu = options.has_gpu,
                         .import_model = options.import_model,
                         .fetch_model = options.fetch_model};
     const auto function = component.find("function");
@@ -104,7 +105,7 @@ Result<Package> package_of_model(const DeployOptions& options) {
     return Error{ErrorCode::kNotFound, "there is no file '" + options.path + "'"};
   }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
-  const std::vector<LocalFile> files = files_of_model(options.path, kModelName);
+  ASSIGN_OR_RETURN(const std::vector<LocalFile> files, files_of_model(options.path, kModelName));
   if (size_of(files) <= kWeightsInPackage) {
     for (const LocalFile& file : files) RETURN_IF_ERROR(staging.add(file.local, file.path));
   }
@@ -159,15 +160,14 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                            Manifest& manifest) {
   const bool is_of_kernels =
       options.batch || options.most_elements || options.precision || !options.shapes.empty();
-  const bool chooses = options.engine || is_of_kernels;
+  const bool chooses = options.engine || options.provider || options.gpu_memory || is_of_kernels;
   if (!chooses) return {};
   if (!manifest.model) {
     return Error{ErrorCode::kInvalidArgument,
                  file +
-                     ": --engine, --shape, --batch-size, --max-batch-size and --precision are "
-                     "for functions of kind 'model'"};
+                     ": --engine, --provider, --gpu-memory, --shape, --batch-size, "
+                     "--max-batch-size and --precision are for functions of kind 'model'"};
   }
-  if (options.engine) manifest.model->engine = *options.engine;
   if (options.most_elements &&
       (*options.most_elements < 2 || *options.most_elements > kMostBatchSize)) {
     return Error{ErrorCode::kInvalidArgument,
@@ -195,6 +195,17 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                "kernels serve: add --engine kernels"};
 }
 
+// A model that takes a GPU only where there is one: does the worker have one?
+void choose_processors(const DeployOptions& options, Manifest& manifest) {
+  const ModelSection& model = *manifest.model;
+  const bool is_open = (model.engine == ModelEngineChoice::kAuto && model.provider != "cuda") ||
+                       model.provider == "auto";
+  if (!is_open || !options.has_gpu || options.has_gpu()) return;
+  run_on_processors(manifest);
+  manifest.warnings.push_back(
+      "the worker has no GPU: onnxruntime runs the model on the host's processors");
+}
+
 // Whether it lies in a folder that packages do not have, such as .git.
 bool is_below_left_out(const std::string& code, const std::string& path) {
   namespace fs = std::filesystem;
@@ -212,7 +223,7 @@ Result<std::optional<ModelWeights>> large_weights(Manifest& manifest, const std:
                                                   const DeployOptions& options) {
   std::vector<LocalFile> files;
   if (!model.empty()) {
-    files = files_of_model(model, kModelName);
+    ASSIGN_OR_RETURN(files, files_of_model(model, kModelName));
   } else {
     const std::string code =
         options.code ? *options.code : join_path(folder_of(file), manifest.code);
@@ -264,7 +275,7 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
   if (!text.ok()) return text.error();
   Package package;
   package.file = file;
-  ASSIGN_OR_RETURN(package.manifest, parse_manifest(*text, file));
+  ASSIGN_OR_RETURN(package.manifest, parse_manifest(*text, file, overrides_of(options)));
   FunctionSpec& spec = package.manifest.spec;
   const std::string folder = folder_of(file);
   if (options.name) spec.name.name = *options.name;
@@ -277,6 +288,7 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
   RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
   if (package.manifest.model) {
     package.is_model = true;
+    choose_processors(options, package.manifest);
     RETURN_IF_ERROR(fetch_model_of(package, options));
     if (!model.empty()) package.manifest.model->file = model;
     ASSIGN_OR_RETURN(auto imported, import_model(package.manifest, options.code.value_or(folder),
@@ -322,6 +334,10 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
 }
 
 }  // namespace
+
+ModelOverrides overrides_of(const DeployOptions& options) {
+  return {options.engine, options.provider, options.gpu_memory};
+}
 
 Result<Package> make_package(const DeployOptions& options) {
   const bool is_url = is_model_url(options.path);

@@ -30,6 +30,7 @@ struct Package {
   std::vector<std::shared_ptr<const CacheEntry>> fetched = {};
 };
 Result<Package> make_package(const DeployOptions& options);
+ModelOverrides overrides_of(const DeployOptions& options);
 
 // What was fetched for it is not needed any more.
 void drop_fetched(const Package& package);

@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/http/message.h"
 #include "edge/cli/api_json.h"
+#include "edge/cli/json_cells.h"
 #include "edge/cli/quota_words.h"
 #include "edge/cli/text_table.h"
 
@@ -147,7 +148,11 @@ int run_rollback(Transport& transport, Console& console, const std::string& func
   if (!answer.ok() || console.json) return show(console, answer, "");
   const std::string now = std::to_string(answer->value("revision", uint64_t{0}));
   console.out << answer->value("action", "updated") << " " << function << ", now at revision "
-              << now << "\n";
+              << now;
+  if (const auto change = answer->find("kind_change"); change != answer->end()) {
+    console.out << " and of kind " << cell(*change, "to");
+  }
+  console.out << "\n";
   return 0;
 }
 

@@ -76,9 +76,14 @@ TEST_F(VersionVerbs, RollbackNamesTheRevisionIfThereIsOne) {
   EXPECT_EQ(run_rollback(transport, console, "hello", {}), 0);
   EXPECT_EQ(out.str(), "updated hello, now at revision 8\n");
   EXPECT_EQ(transport.requests[0].target, "/v1/functions/hello/rollback");
+  out.str("");
+  transport.answer(response(
+      200, R"({"action":"updated","revision":9,"kind_change":{"from":"model","to":"handler"}})"));
+  EXPECT_EQ(run_rollback(transport, console, "hello", {}), 0);
+  EXPECT_EQ(out.str(), "updated hello, now at revision 9 and of kind handler\n");
   transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"kept are 7"}})"));
   EXPECT_EQ(run_rollback(transport, console, "hello", 3), exit_code_of(ErrorCode::kNotFound));
-  EXPECT_EQ(transport.requests[1].target, "/v1/functions/hello/rollback?revision=3");
+  EXPECT_EQ(transport.requests[2].target, "/v1/functions/hello/rollback?revision=3");
   EXPECT_THAT(err.str(), HasSubstr("kept are 7"));
 }
 

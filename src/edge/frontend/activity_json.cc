@@ -64,6 +64,7 @@ json to_json(const GpuRun& run) {
 json to_json(const FunctionActivity& activity) {
   return {{"name", activity.name},
           {"kind", name_of(activity.kind)},
+          {"serves_model", activity.serves_model},
           {"queued", activity.queued},
           {"running", activity.running},
           {"sandboxes", activity.sandboxes},

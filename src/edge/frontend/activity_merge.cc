@@ -107,6 +107,7 @@ FunctionFigures read_figures(const json& row) {
   FunctionActivity& activity = figures.activity;
   activity.name = text_in(row, "name");
   activity.kind = function_kind_from(text_in(row, "kind")).value_or(FunctionKind::kHandler);
+  activity.serves_model = row.contains("serves_model") && row["serves_model"] == true;
   for (const auto& [key, count] :
        std::initializer_list<std::pair<const char*, uint64_t*>>{{"queued", &activity.queued},
                                                                 {"running", &activity.running},

@@ -83,6 +83,17 @@ TEST(ActivityMergeTest, FiguresAreAddedAndPercentilesMadeOfAllLatencies) {
   EXPECT_EQ(all.rows[1], own.rows[1]);
 }
 
+TEST(ActivityMergeTest, AModelStaysOne) {
+  FunctionFigures model = figures("m", {1});
+  model.activity.kind = FunctionKind::kHttp;
+  model.activity.serves_model = true;
+  const FiguresPage all =
+      merge_functions({.rows = {read_figures(page_row(model))}, .next = ""}, {});
+  EXPECT_EQ(all.rows.at(0).activity.kind, FunctionKind::kHttp);
+  EXPECT_TRUE(all.rows.at(0).activity.serves_model);
+  EXPECT_FALSE(read_figures(page_row(figures("f", {}))).activity.serves_model);
+}
+
 TEST(ActivityMergeTest, APageEndsWhereAnotherNodesDoes) {
   FiguresPage own{.rows = {figures("a", {}), figures("m", {}), figures("z", {})}, .next = ""};
   const json other = {{"functions", {page_row(figures("a", {1}))}}, {"next", "k"}};

@@ -8,6 +8,7 @@
 #include "core/domain/function_record.h"
 #include "core/domain/image_function.h"
 #include "core/domain/limits.h"
+#include "core/domain/model_function.h"
 #include "core/http/multipart.h"
 #include "edge/frontend/function_changes.h"
 #include "edge/frontend/function_json.h"
@@ -169,7 +170,11 @@ json outcome_of(const std::optional<FunctionSpec>& before, const FunctionSpec& a
   const json changes = before ? changes_of(*before, after) : json::array();
   std::string action = !before ? "created" : "updated";
   if (is_same || (before && changes.empty())) action = "unchanged";
-  return {{"action", action}, {"dry_run", dry_run}, {"changes", changes}};
+  json outcome = {{"action", action}, {"dry_run", dry_run}, {"changes", changes}};
+  if (before && shown_kind(*before) != shown_kind(after)) {
+    outcome["kind_change"] = {{"from", shown_kind(*before)}, {"to", shown_kind(after)}};
+  }
+  return outcome;
 }
 
 class Call {

@@ -70,6 +70,27 @@ TEST_F(VersionsOfNative, OneCallDeploysCodeAndSettings) {
   EXPECT_THAT(updated.body, testing::Not(HasSubstr("\"to\":\"secret\"")));
 }
 
+TEST_F(VersionsOfNative, AFunctionThatBecomesOneOfAnotherKindIsToldAsSuch) {
+  const json handler = settings();
+  json web = settings();
+  web["Tags"]["lambent:kind"] = "http";
+  web["Handler"] = "python3 server.py";
+  json model = web;
+  model["Handler"] = "lambent-model-server model.onnx";
+  const auto change = [this](const json& to, const std::string& query = "") {
+    const json body = json::parse(deploy(to, query).body);
+    if (!body.contains("kind_change")) return std::string("none");
+    return body["kind_change"]["from"].get<std::string>() + " -> " +
+           body["kind_change"]["to"].get<std::string>();
+  };
+  EXPECT_EQ(change(handler), "none") << "it is new";
+  EXPECT_EQ(change(model, "?dry_run=1"), "handler -> model");
+  EXPECT_EQ(change(model), "handler -> model");
+  EXPECT_EQ(change(model), "none");
+  EXPECT_EQ(change(web), "model -> http");
+  EXPECT_EQ(change(handler), "http -> handler");
+}
+
 TEST_F(VersionsOfNative, ADryRunSaysWhatWouldChange) {
   deploy(settings());
   json other = settings();

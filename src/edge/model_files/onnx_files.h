@@ -13,6 +13,8 @@ namespace lambent::model_files {
 // Whether a file is called as models are: "model.onnx".
 constexpr bool is_onnx_name(std::string_view name) { return name.ends_with(".onnx"); }
 
+// Of a model's own file: no message of protobuf is larger.
+constexpr size_t kMostModel = (size_t{1} << 31) - 1;
 // Of one model.
 constexpr size_t kMostExternalFiles = 1'000;
 

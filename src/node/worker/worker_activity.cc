@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/domain/model_function.h"
 #include "core/domain/version.h"
 #include "node/worker/flow_of.h"
 
@@ -96,8 +97,11 @@ std::vector<FunctionActivity> WorkerActivity::functions(TenantId tenant, const s
 
 FunctionActivity WorkerActivity::activity_of(const FunctionSpec& spec) const {
   const WorkerStatus::Counts now = status_.counts(spec);
-  FunctionActivity activity{
-      .name = spec.name.name, .kind = spec.kind, .queued = now.queued, .running = now.running};
+  FunctionActivity activity{.name = spec.name.name,
+                            .kind = spec.kind,
+                            .serves_model = serves_model(spec),
+                            .queued = now.queued,
+                            .running = now.running};
   // Invocations of versions are dispatched as functions of their own.
   for (const FunctionSpec* version : uses_.functions.versions(spec.name)) {
     const WorkerStatus::Counts of_version = status_.counts(*version);

@@ -36,10 +36,10 @@ test("settings have units, and one that says nothing is left out", () => {
 
 test("a model is called a model, and each kind as it is called", () => {
   globalThis.location = { origin: "http://127.0.0.1:8980" };
-  const model = kindWords("http", { handler: "lambent-model-server /mnt/model/a.onnx" });
+  const model = kindWords({ kind: "http", serves_model: true });
   assert.equal(model, "model");
-  assert.equal(kindWords("http", { handler: "python3 server.py" }), "http");
-  assert.equal(kindWords("handler", undefined), "handler");
+  assert.equal(kindWords({ kind: "http", serves_model: false }), "http");
+  assert.equal(kindWords({ kind: "handler" }), "handler");
   assert.equal(callWords("mood", model), "POST /v2/models/mood/infer");
   assert.equal(callWords("web", "http"), "curl http://127.0.0.1:8980/f/web/");
   assert.equal(callWords("hello", "handler"), "lambent invoke hello");

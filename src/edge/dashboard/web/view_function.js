@@ -50,7 +50,7 @@ function draw(name, page, { store, now }) {
   }
   const ended = store.ended.filter(call => call.function === name);
   const calls = row.cold + row.gpu_cold + row.warm;
-  const kind = kindWords(row.kind, page.detail?.function);
+  const kind = kindWords(row);
   return [
     h("div", { class: "head" }, h("h1", null, name, h("span", { class: "badge" }, kind)), h("p", { class: "quiet" }, nowWords(row))),
     h("dl", { class: "tiles" },

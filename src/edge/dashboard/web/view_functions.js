@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { count, duration, percent } from "./format.js";
 import { field, pager } from "./view_invocations.js";
 import { MOST_FUNCTIONS } from "./store.js";
-import { STARTS } from "./words.js";
+import { STARTS, kindWords } from "./words.js";
 
 const PAGE = 50;
 const state = { text: "", page: 0, by: "calls", down: true };
@@ -12,7 +12,7 @@ const state = { text: "", page: 0, by: "calls", down: true };
 const calls = row => row.cold + row.gpu_cold + row.warm;
 const COLUMNS = [
   ["name", "Function", row => row.name, row => h("a", { href: `#/functions/${encodeURIComponent(row.name)}` }, row.name)],
-  ["kind", "Kind", row => row.kind, row => row.kind],
+  ["kind", "Kind", kindWords, kindWords],
   ["queued", "Waiting", row => row.queued, row => count(row.queued), true],
   ["running", "Running", row => row.running, row => count(row.running), true],
   ["calls", "Calls", calls, row => count(calls(row)), true],

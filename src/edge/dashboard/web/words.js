@@ -122,8 +122,8 @@ export function settingText(key, value) {
 }
 
 /** What a function is to its user: one that serves a model is no other HTTP program. */
-export function kindWords(kind, spec) {
-  return kind === "http" && spec?.handler?.startsWith("lambent-model-server") ? "model" : kind;
+export function kindWords(row) {
+  return row.serves_model ? "model" : row.kind;
 }
 
 /** How it is called. */
