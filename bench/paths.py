@@ -17,7 +17,7 @@ import time
 from counts import Callgrind, spent
 from infer import REQUEST, create_model, find_library, write_wheel
 from process_tree import descendants
-from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
+from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip, serving
 
 CLIENTS = (1, 20)
 SANDBOXES = 4  # of each function, and runtimes of the bare echo
@@ -97,16 +97,8 @@ def worker_with_functions(folder, under=()):
         connection.close()
 
 
-@contextlib.contextmanager
 def bare_echo(under=()):
-    process = subprocess.Popen([*under, str(PROGRAMS / "bare_echo"), "tcp", "--tcp-runtimes", str(SANDBOXES)], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        yield process.pid, process.stdout.readline().strip()
-    finally:
-        process.stdin.close()
-        process.wait(60)
-        process.stdout.close()
+    return serving(*under, PROGRAMS / "bare_echo", "tcp", "--tcp-runtimes", SANDBOXES, stderr=subprocess.DEVNULL)
 
 
 def settle(pid):
