@@ -304,6 +304,17 @@ def process_exists(pid):
         return False
 
 
+def stop_without_leftovers(worker, close):
+    """Stops it and calls close(); AssertionError if it did not end well, or left processes behind."""
+    below = descendants(worker.process.pid)
+    status = worker.stop()
+    leftovers = [pid for pid in below if process_exists(pid)]
+    log = worker.log()
+    close()
+    assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
+    assert not leftovers, f"processes were left behind: {leftovers}"
+
+
 class WorkerTest(unittest.TestCase):
     """A test case with one worker for all of its tests."""
 
@@ -316,13 +327,7 @@ class WorkerTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        log = cls.worker.log()
-        cls.close_worker()
-        assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
-        assert not leftovers, f"processes were left behind: {leftovers}"
+        stop_without_leftovers(cls.worker, cls.close_worker)
 
     @classmethod
     def close_worker(cls):

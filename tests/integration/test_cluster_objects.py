@@ -8,7 +8,7 @@ import unittest
 import test_kernel_functions as kernels
 from cluster_world import SlowLink
 from harness import PREFIX, HttpError, make_zip
-from tenants import Caller, Operator
+from tenants import Caller
 from test_cluster import Cluster
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -182,12 +182,7 @@ class OnABadNetwork(unittest.TestCase):
 class OfTenants(unittest.TestCase):
     def test_objects_are_their_tenants_on_every_node(self):
         cluster = Cluster(self, names="ab", flags=("--auth", "tokens"))
-        operators = {name: Operator(cluster[name], cluster.folder / f"{name}.sock") for name in "ab"}
-
-        def are_up(name):
-            return [member["state"] for member in operators[name].request("GET", "/v1/cluster").json["members"]] == ["up", "up"]
-        for name in "ab":
-            cluster.wait_for(lambda name=name: are_up(name))
+        operators = cluster.operators()
         callers = {}
         for tenant in "red", "blue":
             operators["a"].create_tenant(tenant)
