@@ -67,7 +67,7 @@ void ProcessMemory::allocate(const Call& call) {
   if (!streams_.has_context(context)) return answers_.answer(call, CUDA_ERROR_INVALID_CONTEXT);
   if (bytes == 0) return answers_.answer(call, CUDA_ERROR_INVALID_VALUE);
   if (in_order) {
-    const CUresult result = streams_.use(call.arguments[2], &stream);
+    const CUresult result = streams_.use_for_memory(call.arguments[2], &stream);
     if (result != CUDA_SUCCESS) return answers_.answer(call, result);
   }
   if (bytes > memory_.limit().count) return answers_.answer(call, CUDA_ERROR_OUT_OF_MEMORY);
@@ -162,11 +162,20 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   CUstream stream = nullptr;
   const CUdeviceptr address = call.arguments[0];
   const bool shared = exports_.has(address);
+  const Bytes counted(range->counted_bytes);
   CUresult result = streams_.use(call.arguments[1], &stream);
-  if (result == CUDA_SUCCESS && !shared) result = driver_->mem_free_async(address, stream);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<CUstream> users = streams_.using_memory(stream);
+  if (!users.empty()) {
+    // What they have queued may be about this memory: to free it in the order of one of them would
+    // have it touched when it is others', or nowhere.
+    users.push_back(stream);
+    free_behind(users, address, shared, counted);
+    return CUDA_SUCCESS;
+  }
+  if (!shared) result = driver_->mem_free_async(address, stream);
   if (result != CUDA_SUCCESS) return result;
   // The memory is the client's until the stream has come so far.
-  const Bytes counted(range->counted_bytes);
   ranges_.erase(address);
   ++frees_to_come_;
   completions_.when_done(stream, [this, address, shared, counted](CUresult) {
@@ -174,6 +183,17 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
     freed_in_order(shared ? Bytes(0) : counted);
   });
   return CUDA_SUCCESS;
+}
+
+void ProcessMemory::free_behind(const std::vector<CUstream>& streams, CUdeviceptr address,
+                                bool shared, Bytes counted) {
+  ranges_.erase(address);
+  ++frees_to_come_;
+  completions_.when_all_done(streams, [this, address, shared, counted](CUresult result) {
+    if (shared) exports_.release(address);
+    if (!shared && result == CUDA_SUCCESS) driver_->mem_free_async(address, free_stream_);
+    freed_in_order(shared ? Bytes(0) : counted);
+  });
 }
 
 void ProcessMemory::freed_in_order(Bytes counted) {
@@ -186,7 +206,7 @@ void ProcessMemory::freed_in_order(Bytes counted) {
 CUresult ProcessMemory::copy_inline(const Call& call, std::span<const char> data) {
   if (!ranges_.contains(call.arguments[1], data.size())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(call.arguments[0], &stream)) return result;
   // So small a source may change as soon as the driver has returned: it is not page-locked.
   return driver_->memcpy_h_to_d_async(call.arguments[1], data.data(), data.size(), stream);
 }
@@ -196,7 +216,7 @@ CUresult ProcessMemory::copy_rows(const Call& call) {
   if (!ranges_.contains_rows(to, to_pitch, width, height)) return CUDA_ERROR_INVALID_VALUE;
   if (!ranges_.contains_rows(from, from_pitch, width, height)) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(stream_number, &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   return queue_copy(driver_, stream, std::span(call.arguments).subspan(1));
 }
@@ -209,7 +229,7 @@ CUresult ProcessMemory::fill(const Call& call) {
   if (to % element != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ranges_.contains_rows(to, pitch, row, height)) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(stream_number, &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   return queue_fill(driver_, stream, std::span(call.arguments).subspan(1));
 }

@@ -59,6 +59,8 @@ class ProcessMemory {
   CUresult allocate_zeroed(uint64_t bytes, CUstream stream, bool in_order, CUdeviceptr* address);
   void free(const Call& call);
   CUresult free_in_order(const Call& call);
+  void free_behind(const std::vector<CUstream>& streams, CUdeviceptr address, bool shared,
+                   Bytes counted);
   void freed_in_order(Bytes counted);
   CUresult copy_inline(const Call& call, std::span<const char> data);
   CUresult copy_rows(const Call& call);
