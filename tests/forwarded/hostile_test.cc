@@ -388,6 +388,10 @@ TEST_F(HostileTest, ACopyThatWaitsDoesNotTouchMemoryOfAContextThatWasDestroyed) 
   process->write(destroy);
   // Its thread looks for what is done after each of these.
   for (int i = 0; i < 100; ++i) ASSERT_EQ(free_memory(*process), kMemory.count - kBlock) << i;
+  // Behind the gate there is an end to what may still be queued.
+  process->send(kFill, {process->stream, address, 0, 1, 1, kBlock, 1});
+  EXPECT_EQ(process->ask(kFree, {address}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(process->ask(kAllocate, {first, kBlock}), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(process->pages().slots[1].answered.load(), 0u);
   ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
   process->send(kHostFunctionDone, {process->value(0)});

@@ -105,19 +105,25 @@ CUresult ProcessMemory::allocate_zeroed(uint64_t bytes, CUstream stream, bool in
   return result;
 }
 
-void ProcessMemory::free_all_of(uint64_t context) {
-  std::vector<CUdeviceptr> addresses;
+void ProcessMemory::withdraw_all_of(uint64_t context) {
+  const size_t before = withdrawn_.size();
   for (const auto& [address, range] : ranges_.all()) {
-    if (range.context == context && range.module == 0) addresses.push_back(address);
+    if (range.context == context && range.module == 0) withdrawn_.emplace_back(address, range);
   }
-  for (const CUdeviceptr address : addresses) {
-    const Bytes counted(ranges_.find(address)->counted_bytes);
-    ranges_.erase(address);
-    if (exports_.release(address)) continue;
+  for (size_t i = before; i < withdrawn_.size(); ++i) ranges_.erase(withdrawn_[i].first);
+}
+
+void ProcessMemory::free_all_of(uint64_t context) {
+  withdraw_all_of(context);
+  std::erase_if(withdrawn_, [&](const auto& each) {
+    const auto& [address, range] = each;
+    if (range.context != context) return false;
+    if (exports_.release(address)) return true;
     answers_.note(driver_->mem_free_async(address, free_stream_));
     pool_.freed();
-    memory_.give_back(counted);
-  }
+    memory_.give_back(Bytes(range.counted_bytes));
+    return true;
+  });
 }
 
 void ProcessMemory::release() {

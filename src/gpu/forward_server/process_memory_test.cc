@@ -153,6 +153,15 @@ TEST_F(ProcessMemoryTest, WhatIsCopiedInAndWithinTheDeviceComesOut) {
   EXPECT_EQ(std::string(pages_.chunk_bytes[1], 6), "inline");
 }
 
+TEST_F(ProcessMemoryTest, MemoryThatIsWithdrawnCountsAndCannotBeNamed) {
+  const uint64_t address = allocate(kBlock);
+  process_memory_.withdraw_all_of(context_);
+  EXPECT_FALSE(ranges_.contains(address, 1));
+  EXPECT_EQ(memory_.used(), Bytes(kBlock));
+  process_memory_.free_all_of(context_);
+  EXPECT_EQ(memory_.used(), Bytes(0));
+}
+
 TEST_F(ProcessMemoryTest, TheMemoryOfAContextGoesWithItAndNoOther) {
   allocate(kBlock);
   EXPECT_TRUE(ask(streams_, kCreateContext, {}));

@@ -244,6 +244,9 @@ void ServedProcess::destroy_context(const Call& call) {
       streams.push_back(stream);
     }
   }
+  // What is asked meanwhile comes too late: it would be done beside the end of what it is about.
+  streams_.end_context(context);
+  process_memory_.withdraw_all_of(context);
   completions_.when_all_done(streams, [this, call, context](CUresult result) {
     clear_context(context);
     answers_.forget_noted();

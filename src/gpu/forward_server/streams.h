@@ -40,6 +40,8 @@ class Streams {
 
   bool has_context(uint64_t context) const { return contexts_.count(context) != 0; }
   std::vector<uint64_t> contexts() const;
+  // Nothing new comes into it; its streams stay.
+  void end_context(uint64_t context) { contexts_.erase(context); }
   // It goes with all its streams, whose work is over or goes on as after destroy().
   void destroy_context(uint64_t context);
 
