@@ -11,7 +11,6 @@ import contextlib
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 

@@ -7,12 +7,13 @@ Cases: the default as a worker has it (`shipped`), the same without what is fore
 Usage: dispatch_instructions.py [--quick] [--out FILE] [--bench PROGRAM]
 """
 import argparse
-import json
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
+
+from last_line import write_last_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CASES = {"shipped": "shipped,{flows},{count}", "foresee_off": "shipped,{flows},{count},no-foresee", "mqfq-sticky": "mqfq-sticky,{flows},{count}"}
@@ -53,11 +54,8 @@ def main():
             first, second = (counted(arguments.bench, text.format(flows=flows, count=count)) for count in (few, many))
             instructions[name][flows], misses[name][flows] = (round((b - a) / (many - few), 2) for a, b in zip(first, second))
             print(f"{name:14}{flows:7}{instructions[name][flows]:14.0f}{misses[name][flows]:15.2f}", flush=True)
-    result = json.dumps({"bench": "dispatch-instructions", "quick": arguments.quick, "invocations": [few, many],
-                         "instructions_per_invocation": instructions, "last_level_misses_per_invocation": misses})
-    if arguments.out:
-        arguments.out.write_text(result + "\n")
-    print(result)
+    write_last_line({"bench": "dispatch-instructions", "quick": arguments.quick, "invocations": [few, many],
+                     "instructions_per_invocation": instructions, "last_level_misses_per_invocation": misses}, arguments.out)
 
 
 if __name__ == "__main__":

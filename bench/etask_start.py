@@ -8,7 +8,6 @@ A package that is not installed is left out.
 Usage: etask_start.py [--quick] [--out FILE] [--python PROGRAM]
 """
 import argparse
-import json
 import os
 import pathlib
 import resource
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from last_line import write_last_line
 from worker_under_test import machine
 
 PACKAGES = ("", "numpy", "onnxruntime", "torch", "tensorflow")  # "": the interpreter alone
@@ -89,11 +89,8 @@ def main():
                 rows.append({"package": package or "none", "weights_mb": size, **found})
                 print(f"{package or '(python)':12} {size:5} MB: process {found['process_ms']:8.1f} ms ({found['cpu_ms']:8.1f} of processors), imports {found['import_ms']:8.1f}, "
                       f"weights {found['weights_ms']:8.1f}", flush=True)
-    line = json.dumps({"bench": "etask-start", "quick": options.quick, "machine": machine(), "runs": runs, "rows": rows, "not_installed": missing,
-                       "load_1min_at_end": round(os.getloadavg()[0], 2)})
-    print(line)
-    if options.out:
-        pathlib.Path(options.out).write_text(line + "\n", encoding="ascii")
+    write_last_line({"bench": "etask-start", "quick": options.quick, "machine": machine(), "runs": runs, "rows": rows, "not_installed": missing,
+                     "load_1min_at_end": round(os.getloadavg()[0], 2)}, options.out)
     return 0
 
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from counts import spent
-from worker_under_test import PROGRAMS, Worker, machine, make_zip
+from worker_under_test import PROGRAMS, Worker, machine, make_zip, serving
 
 CLIENTS = (1, 8)
 WARM_UP = 0.3  # seconds before each measurement
@@ -27,14 +27,8 @@ LARGE = 16 * 1024 * 1024  # bytes of a streamed body
 @contextlib.contextmanager
 def bare():
     """The program alone; yields its address."""
-    process = subprocess.Popen([str(PROGRAMS / "http_echo"), "tcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               text=True)
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.stdin.close()
-        process.wait(10)
-        process.stdout.close()
+    with serving(PROGRAMS / "http_echo", "tcp") as (_, address):
+        yield address
 
 
 # One worker process that passes bodies on as they come, keeps its connections to the program, and adds the usual field.

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from worker_under_test import PREFIX, PROGRAMS, Worker, invocations_path, machine, make_zip
+from worker_under_test import PREFIX, PROGRAMS, Worker, invocations_path, machine, make_zip, serving
 
 SANDBOXES = 4  # of each function, and runtimes of the bare echo
 CLIENTS = (1, 20, 96)
@@ -22,14 +22,8 @@ PYTHON_ECHO = b"def handler(event, context):\n    return event\n"
 @contextlib.contextmanager
 def bare_echo(where, kind):
     """The bare echo with its runtimes; yields its address."""
-    process = subprocess.Popen([str(PROGRAMS / "bare_echo"), where, kind, str(SANDBOXES)], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.stdin.close()
-        process.wait(10)
-        process.stdout.close()
+    with serving(PROGRAMS / "bare_echo", where, kind, SANDBOXES) as (_, address):
+        yield address
 
 
 def load(address, connections, seconds, path="/", headers=()):

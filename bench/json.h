@@ -1,9 +1,11 @@
-// The last line of a bench: numbers, text, and members or elements joined. Values; used by the
-// benches of papers.
+// The last line of a bench: numbers, text, and members or elements joined; and how it is
+// written. Used by the benches of papers.
 #pragma once
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 namespace lambent::bench {
@@ -37,5 +39,14 @@ class Joined {
  private:
   std::string text_;
 };
+
+// Prints the line, and keeps it in a file where `out` names one. What main returns: 1 if the file
+// cannot be written.
+inline int write_last_line(const std::string& json, const char* out) {
+  std::printf("%s\n", json.c_str());
+  if (out == nullptr || std::ofstream(out) << json << "\n") return 0;
+  std::fprintf(stderr, "%s: %s cannot be written\n", program_invocation_short_name, out);
+  return 1;
+}
 
 }  // namespace lambent::bench

@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -146,11 +147,7 @@ def main():
             print(f"{way + ' ' + what[:3]:>24} " + " ".join(f"{row[str(size)]:>13}" for size in sizes))
     print(f"{'bare copy':>24} " + " ".join(f"{result['bare']['copy_us'][str(size)]:>13}" for size in sizes))
     print(f"{'bare descriptor':>24} {result['bare']['descriptor_us']:>13}")
-    if options.out:
-        with open(options.out, "w") as out:
-            json.dump(result, out, indent=1)
-            out.write("\n")
-    print(json.dumps(result))
+    write_last_line(result, options.out)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -187,9 +188,7 @@ def main():
     options = parser.parse_args()
     result = {"bench": "objects-on-devices", "quick": options.quick, "machine": machine(), **measure_all()}
     show(result)
-    if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(result) + "\n")
-    print(json.dumps(result))
+    write_last_line(result, options.out)
 
 
 def measure_all():

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "bench/json.h"
 #include "bench/paper_fluidfaas/experiments.h"
@@ -20,6 +19,7 @@ namespace lambent::paper_fluidfaas {
 
 using bench::Joined;
 using bench::number;
+using bench::write_last_line;
 
 namespace {
 
@@ -361,12 +361,7 @@ int run(const Plan& plan, bool comparison_alone, uint64_t drawn_by, const char* 
           .add("most_queued", 1e6)
           .add("cells", comparison.cells)
           .object();
-  std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    std::fprintf(stderr, "paper_fluidfaas_bench: %s cannot be written\n", out);
-    return 1;
-  }
-  return 0;
+  return write_last_line(json, out);
 }
 
 bool is_system(const std::string& name) {

@@ -27,6 +27,7 @@ import tempfile
 import time
 
 import fluidfaas_torch
+from last_line import write_last_line
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
 
 GPUS = 2
@@ -419,13 +420,6 @@ def node_file(folder):
     (folder / "node.toml").write_text(text.replace("devices = 1", f"devices = {GPUS}", 1))
 
 
-def publish(result, options):
-    line = json.dumps(result)
-    print(line)
-    if options.out:
-        pathlib.Path(options.out).write_text(line + "\n")
-
-
 def with_and_without_batches(folder, quick, seconds, seed):
     """One function on one 2g.20gb under `slo`: one request a job; several that run one by one; several that the component runs as one.
     The last of these under the baselines that make batches, too."""
@@ -456,16 +450,16 @@ def batches_only(options):
     with tempfile.TemporaryDirectory(prefix="lambent-fluidfaas-") as name:
         node_file(pathlib.Path(name))
         rows = with_and_without_batches(pathlib.Path(name), options.quick, options.seconds, options.seed)
-    return publish({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
-                    "slo_ms": TOGETHER_SLO_MS, "batches": rows}, options)
+    write_last_line({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
+                     "slo_ms": TOGETHER_SLO_MS, "batches": rows}, options.out)
 
 
 def torch_only(options):
     around = machine()
     with tempfile.TemporaryDirectory(prefix="lambent-fluidfaas-") as name:
         with_torch = fluidfaas_torch.rows(pathlib.Path(name), options.quick, options.seed, options.torch_rate)
-    return publish({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
-                    "torch": with_torch}, options)
+    write_last_line({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
+                     "torch": with_torch}, options.out)
 
 
 def main():
@@ -511,7 +505,7 @@ def main():
                   key: [round(v, 3) for v in value] if isinstance(value, list) else round(value, 4) for key, value in costs.items()},
               "simulator_error_pct": worst, "within_goal": f"{sum(row['within_goal'] for row in rows)} of {len(rows)}",
               "worker_within_goal": None if options.quick else f"{sum(row['worker_within_goal'] for row in rows)} of {len(rows)}", "rows": rows, "torch": with_torch}
-    return publish(result, options)
+    write_last_line(result, options.out)
 
 
 if __name__ == "__main__":

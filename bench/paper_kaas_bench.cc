@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 
@@ -21,6 +20,7 @@
 namespace lambent::paper_kaas {
 
 using bench::number;
+using bench::write_last_line;
 
 namespace {
 
@@ -321,15 +321,6 @@ std::pair<std::string, std::string> at_equal_rate(const Plan& plan,
   return {medians, distributions};
 }
 
-int write(const std::string& json, const char* out) {
-  std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    std::fprintf(stderr, "paper_kaas_bench: %s cannot be written\n", out);
-    return 1;
-  }
-  return 0;
-}
-
 int run(const Plan& plan, const char* out) {
   const auto opened = open_workloads(std::string(LAMBENT_SHARE_DIR) + "/catalogue/kaas_table1.csv");
   if (!opened.ok()) {
@@ -345,11 +336,12 @@ int run(const Plan& plan, const char* out) {
   // which is 74 clients of BERT.
   constexpr unsigned kSolvers = 16, kModels = 74;
   if (plan.by_outstanding) {
-    return write(std::string("{\"bench\":\"paper-kaas\",\"quick\":") +
-                     (plan.quick ? "true" : "false") + ",\"simulated\":true,\"etask_start_ms\":" +
-                     number(to_seconds(constants.etask_start) * 1e3) + ",\"by_outstanding\":" +
-                     by_outstanding(plan, solver, model, constants, kSolvers, kModels) + "}",
-                 out);
+    return write_last_line(
+        std::string("{\"bench\":\"paper-kaas\",\"quick\":") + (plan.quick ? "true" : "false") +
+            ",\"simulated\":true,\"etask_start_ms\":" +
+            number(to_seconds(constants.etask_start) * 1e3) + ",\"by_outstanding\":" +
+            by_outstanding(plan, solver, model, constants, kSolvers, kModels) + "}",
+        out);
   }
   std::printf(
       "%ssimulated: %u x V100-16GB, Table 1 of the paper, %u seeds from %llu on; online at 80 %% "
@@ -472,7 +464,7 @@ int run(const Plan& plan, const char* out) {
       matched + "},\"distributions_at_equal_rate\":{" + distributions + "},\"by_etask_start\":[" +
       starts + "],\"inputs\":[" + sensitivity + "],\"surface\":[" + rows + "],\"cgemm\":[" +
       varied + "]}";
-  return write(json, out);
+  return write_last_line(json, out);
 }
 
 }  // namespace

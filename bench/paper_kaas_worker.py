@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine
 
 GPUS = 4
@@ -96,10 +97,7 @@ def main():
                 off, on = row["offline"], row["online"]
                 print(f"{clients:7} {system:10} {off['throughput']:10.1f} {on['p50_ms'] or 0:9.2f} {on['p90_ms'] or 0:9.2f}  {off['starts']} {off['errors']}", flush=True)
     result = {"bench": "paper-kaas-worker", "quick": options.quick, "emulated": True, "machine": around, "rows": rows}
-    line = json.dumps(result)
-    print(line)
-    if options.out:
-        pathlib.Path(options.out).write_text(line + "\n")
+    write_last_line(result, options.out)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 #include "bench/json.h"
@@ -30,6 +29,7 @@ namespace lambent::paper_mqfq {
 using bench::Joined;
 using bench::quoted;
 using bench::truth;
+using bench::write_last_line;
 
 namespace {
 
@@ -196,11 +196,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("mappings", json_of_mappings())
           .add("runs", static_cast<double>(bench.runs.count() + bench.wide_runs.count()))
           .object();
-  std::printf("%s\n", json.c_str());
-  if (chosen.out != nullptr && !(std::ofstream(chosen.out) << json << "\n")) {
-    return fail(std::string(chosen.out) + " cannot be written");
-  }
-  return 0;
+  return write_last_line(json, chosen.out);
 }
 
 }  // namespace

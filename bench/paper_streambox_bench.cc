@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "bench/json.h"
 #include "bench/paper_streambox/experiments.h"
@@ -19,6 +18,7 @@ namespace lambent::paper_streambox {
 
 using bench::Joined;
 using bench::number;
+using bench::write_last_line;
 
 namespace {
 
@@ -358,12 +358,7 @@ int run(const Plan& plan, const std::vector<Load>& loads, const char* source, co
       .add("networks", networks)
       .add("cells", json_of(cells));
   const std::string json = result.object();
-  std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    std::fprintf(stderr, "paper_streambox_bench: %s cannot be written\n", out);
-    return 1;
-  }
-  return 0;
+  return write_last_line(json, out);
 }
 
 // `only_weights`: what becomes of keeping weights, instead of the comparison.
@@ -383,12 +378,7 @@ int run_parts(const Plan& plan, const std::vector<Load>& loads, unsigned parts, 
                only_weights ? compare_weights(plan, models, constants, loads, parts)
                             : compare_parts(plan, models, constants, loads, parts))
           .object();
-  std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    std::fprintf(stderr, "paper_streambox_bench: %s cannot be written\n", out);
-    return 1;
-  }
-  return 0;
+  return write_last_line(json, out);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@ namespace lambent::paper_streambox {
 namespace {
 
 using bench::Joined;
+using bench::write_last_line;
 
 constexpr unsigned kNodes[] = {1, 4, 8};
 
@@ -221,12 +221,7 @@ int run(const Study& study, const std::vector<Load>& loads, const char* source, 
                                .add("ours_by_policy", policies)
                                .add("cells", rows.list())
                                .object();
-  std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    std::fprintf(stderr, "paper_streambox_cluster_bench: %s cannot be written\n", out);
-    return 1;
-  }
-  return 0;
+  return write_last_line(json, out);
 }
 
 }  // namespace

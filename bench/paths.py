@@ -17,21 +17,23 @@ import time
 from counts import Callgrind, spent
 from infer import REQUEST, create_model, find_library, write_wheel
 from process_tree import descendants
-from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
+from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip, serving
 
 CLIENTS = (1, 20)
 SANDBOXES = 4  # of each function, and runtimes of the bare echo
 WARM_UP_S = 0.5  # a loop before each measurement
-SETTLE_S = 0.5  # until what a loop has left is done
+REST_S, AT_REST = 0.2, 0.02  # a program rests that has had less than this share of a processor for so long
+LONGEST_UNREST_S = 60
 PYTHON_ECHO = b"def handler(event, context):\n    return event\n"
 EVENT = {"X-Amz-Invocation-Type": "Event"}
 
 
 class Path:
-    """One way: the request, and what it came to."""
+    """One way: the request, the function that it is for (none: no worker's), and what it came to."""
 
-    def __init__(self, name, path, body=b"{}", headers=None):
+    def __init__(self, name, path, body=b"{}", headers=None, function=None):
         self.name, self.path, self.body, self.headers, self.figures = name, path, body, headers or {}, {}
+        self.function = function
 
     def ask(self, connection):
         connection.request("POST", self.path, self.body, self.headers)
@@ -59,11 +61,11 @@ def functions(worker, folder, uv):
     server = (PROGRAMS / "http_echo").read_bytes()
     worker.create("server", make_zip({"http_echo": (server, 0o755)}), "provided.al2023", "./http_echo function", max_concurrency=100,
                   tags={"lambent:kind": "http"})
-    ways = [Path("native", invocations_path("native")), Path("python", invocations_path("python")),
-            Path("asynchronous", invocations_path("native"), headers=EVENT), Path("http", "/f/server/")]
+    ways = [Path("native", invocations_path("native"), function="native"), Path("python", invocations_path("python"), function="python"),
+            Path("asynchronous", invocations_path("native"), headers=EVENT, function="native"), Path("http", "/f/server/", function="server")]
     if uv is not None:
         create_model(worker, "m", 16)
-        ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode()))
+        ways.append(Path("model", "/v2/models/m/infer", REQUEST.encode(), function="m"))
     return ways
 
 
@@ -95,28 +97,57 @@ def worker_with_functions(folder, under=()):
         connection.close()
 
 
-@contextlib.contextmanager
 def bare_echo(under=()):
-    process = subprocess.Popen([*under, str(PROGRAMS / "bare_echo"), "tcp", "--tcp-runtimes", str(SANDBOXES)], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        yield process.pid, process.stdout.readline().strip()
-    finally:
-        process.stdin.close()
-        process.wait(60)
-        process.stdout.close()
+    return serving(*under, PROGRAMS / "bare_echo", "tcp", "--tcp-runtimes", SANDBOXES, stderr=subprocess.DEVNULL)
 
 
-def watched(way, pid, address, clients, seconds, folder):
+def settle(pid):
+    """Waits until the program rests, without asking it, which would be counted: asynchronous runs go on after their answer."""
+    deadline, before = time.monotonic() + LONGEST_UNREST_S, spent(pid)[0]
+    while True:
+        time.sleep(REST_S)
+        now = spent(pid)[0]
+        if now - before < AT_REST * REST_S * 1e9:
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the program does not come to rest within {LONGEST_UNREST_S} s")
+        before = now
+
+
+def ended(worker, function):
+    """How many of its invocations have an outcome."""
+    lines = worker.request("GET", "/metrics").decode().splitlines()
+    return sum(int(float(line.split()[-1])) for line in lines if line.startswith("lambent_invocations_total{") and f'function="{function}"' in line)
+
+
+@contextlib.contextmanager
+def whole_runs(worker, way):
+    """Around what counts runs; yields a list that takes how many were asked for. SystemExit if not all of them have ended by then: the worker
+    is asked after the count, whose part its answer is not."""
+    if worker is None:
+        yield []
+        return
+    before, asked = ended(worker, way.function), []
+    yield asked
+    done = ended(worker, way.function) - before
+    live = json.loads(worker.request("GET", "/v1/activity/live"))["invocations"]
+    if live or done < sum(asked):
+        raise SystemExit(f"{way.name}: of {sum(asked)} runs {done} had ended when they were counted, and {len(live)} are under way")
+
+
+def watched(way, pid, address, clients, seconds, folder, worker=None):
     """A closed loop, with what the program and those below it spent on each request. A loop before it starts what it needs."""
     way.load(address, clients, WARM_UP_S, folder)
-    time.sleep(SETTLE_S)  # its last runs are not of the measured loop
-    below = [other for other in descendants(pid) if other != pid]
-    before, before_below = spent(pid), sum(spent(other)[1] for other in below)
-    run = way.load(address, clients, seconds, folder)
-    time.sleep(SETTLE_S)  # asynchronous ones run after their answer
-    after, after_below = spent(pid), sum(spent(other)[1] for other in below)
-    requests = run["requests"]
+    settle(pid)  # its last runs are not of the measured loop
+    with whole_runs(worker, way) as asked:
+        settle(pid)  # nor is the worker's answer
+        below = [other for other in descendants(pid) if other != pid]
+        before, before_below = spent(pid), sum(spent(other)[1] for other in below)
+        run = way.load(address, clients, seconds, folder)
+        settle(pid)
+        after, after_below = spent(pid), sum(spent(other)[1] for other in below)
+        requests = run["requests"]
+        asked.append(requests)
     return {"p50_us": round(run["p50_us"], 1), "rps": round(run["rps"]), "cpu_us": round((after[0] - before[0]) / 1000 / requests, 1),
             "wakeups": round((after[1] - before[1]) / requests, 2), "wakeups_of_runtimes": round((after_below - before_below) / requests, 2)}
 
@@ -133,15 +164,19 @@ def flush_us(folder, times=200):
     return round(statistics.median(taken), 1)
 
 
-def count(way, callgrind, pid, connection, requests):
+def count(way, callgrind, pid, connection, requests, worker=None):
     for _ in range(20):
         way.ask(connection)
-    time.sleep(SETTLE_S)  # runs that follow these are not counted, those that follow the next are
-    callgrind.since_last(pid)
-    for _ in range(requests):
-        way.ask(connection)
-    time.sleep(SETTLE_S)  # see above
-    return round(callgrind.since_last(pid) / requests)
+    settle(pid)  # runs that follow these are not counted, those that follow the next are
+    with whole_runs(worker, way) as asked:
+        settle(pid)
+        callgrind.since_last(pid)
+        for _ in range(requests):
+            way.ask(connection)
+        asked.append(requests)
+        settle(pid)
+        instructions = callgrind.since_last(pid)
+    return round(instructions / requests)
 
 
 def main():
@@ -161,13 +196,13 @@ def main():
             bare.figures = {str(clients): watched(bare, pid, address, clients, seconds, folder) for clients in CLIENTS}
         with worker_with_functions(folder) as (worker, ways, _):
             for way in ways:
-                way.figures = {str(clients): watched(way, worker.process.pid, worker.endpoint, clients, seconds, folder) for clients in CLIENTS}
+                way.figures = {str(clients): watched(way, worker.process.pid, worker.endpoint, clients, seconds, folder, worker) for clients in CLIENTS}
         result = {way.name: {**way.figures, "instructions": None} for way in [bare, *ways]}
         if Callgrind.is_here():
             under = Callgrind(tempfile.mkdtemp(dir=folder))
             with worker_with_functions(folder, under.words()) as (worker, ways, connection):
                 for way in ways:
-                    result[way.name]["instructions"] = count(way, under, worker.process.pid, connection, requests)
+                    result[way.name]["instructions"] = count(way, under, worker.process.pid, connection, requests, worker)
             under = Callgrind(tempfile.mkdtemp(dir=folder))
             with bare_echo(under.words()) as (pid, address):
                 host, _, port = address.removeprefix("http://").rpartition(":")

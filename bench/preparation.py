@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, Worker, machine
 
 BUNDLE = PREFIX / "bin/lambent-bundle"
@@ -72,10 +73,7 @@ def main():
         folder = pathlib.Path(name)
         result = {"bench": "preparation", "quick": options.quick, "machine": machine(), "bundles": compile_bundles(folder, options.quick),
                   "models": compile_models(folder, options.model), "pipeline": measure_pipeline(options.quick)}
-    line = json.dumps(result)
-    print(line)
-    if options.out:
-        options.out.write_text(line + "\n")
+    write_last_line(result, options.out)
     return 0
 
 

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
 HARMS = ("crash", "fault", "hang", "flood", "ring", "memory", "kernel fault", "kernel hang")
@@ -227,9 +228,7 @@ def main():
     for harm, row in harms.items():
         print(f"{harm:>14} {row['error']:>28} {row['back_ms']:>8} {row['near_ms']:>8} {row['later_ms']:>8} {row['far']['failures']:>11} "
               f"{row['far']['worst_ms']:>9}")
-    if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(result) + "\n")
-    print(json.dumps(result))
+    write_last_line(result, options.out)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 
+from last_line import write_last_line
 from open_loop import percentile
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
@@ -249,9 +250,7 @@ def main():
         for what, row in rows.items():
             print(f"{name:>8} {what:>9} {json.dumps(row)}")
     result = {"bench": "shares", "quick": options.quick, "emulated": True, "machine": about, **found}
-    if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(result) + "\n")
-    print(json.dumps(result))
+    write_last_line(result, options.out)
 
 
 if __name__ == "__main__":

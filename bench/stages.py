@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import pathlib
 import shutil
 import statistics
 import subprocess
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from last_line import write_last_line
 from worker_under_test import PREFIX, machine
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -265,9 +265,7 @@ def main():
     result["notes"] = sorted(notes)
     result["worst_ratio"] = {name: max(result[name]["ratio_to_two_copies"].values()) for name in ("device", "slowed", "host")}
     result["goal_met"] = result["worst_ratio"]["device"] <= GOAL
-    if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    write_last_line(result, options.out)
     return 0
 
 

@@ -119,6 +119,17 @@ class Worker:
         return total * 1e-9
 
 
+@contextlib.contextmanager
+def serving(*words, stderr=None):
+    """A program that prints its address, and ends with its standard input; yields its process id and the address."""
+    with subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True) as process:
+        try:
+            yield process.pid, process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            process.wait(60)
+
+
 def invocations_path(name):
     return f"/2015-03-31/functions/{name}/invocations"
 

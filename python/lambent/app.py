@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from . import app_calls, app_code, app_workflow
 from .client import Client
 from .errors import LambentError
+from .thread_clients import ThreadClients
 
 if TYPE_CHECKING:
     from typing import ParamSpec
@@ -156,9 +157,9 @@ class Function(Generic[P, R]):
     async def remote_gen_async(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
         """As remote_gen(), for `async for`."""
         left: Any = object()
-        # Its thread waits; clients are one for each thread, and the stream has a connection of its own.
+        # Its thread waits; clients are one for each thread, and the stream has one of its own.
         given_up = _until_exit()
-        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs, self._app.retry_for, given_up)
+        items: Any = self._stream_of_own_client(given_up, args, kwargs)
         wait = asyncio.get_running_loop().run_in_executor
         try:
             while (item := await wait(self._app.pool, next, items, left)) is not left:
@@ -167,6 +168,10 @@ class Function(Generic[P, R]):
             given_up.set()
             with contextlib.suppress(ValueError):  # its thread waits for an item still; then it ends by itself
                 await wait(self._app.pool, items.close)
+
+    def _stream_of_own_client(self, given_up: threading.Event, args: Any, kwargs: Any) -> Iterator[Any]:
+        with _make_client(**self._app.identity) as client:
+            yield from _calls.stream(client, self.name, self._method, args, kwargs, self._app.retry_for, given_up)
 
     async def remote_async(self, *args: P.args, **kwargs: P.kwargs) -> R:
         call = self.spawn(*args, **kwargs)
@@ -322,7 +327,7 @@ class App:
         self.name, self.include = name, tuple(include)
         self.retry_for = retry_for
         self.identity = {"endpoint": endpoint, "token": token, "tenant": tenant, "context": context}
-        self._clients = threading.local()
+        self._clients = ThreadClients(lambda: _make_client(**self.identity))
         self._module = ""  # of its functions
         self.deployments: dict[str, app_code.Deployment] = {}
         self.functions: dict[str, Any] = {}
@@ -330,9 +335,7 @@ class App:
     @property
     def client(self) -> Client:
         """This thread's."""
-        if not hasattr(self._clients, "client"):
-            self._clients.client = _make_client(**self.identity)
-        return self._clients.client  # type: ignore[no-any-return]
+        return self._clients.get()  # type: ignore[no-any-return]
 
     @functools.cached_property
     def pool(self) -> concurrent.futures.ThreadPoolExecutor:

@@ -123,8 +123,8 @@ def dev(path: str) -> None:
     """Until Ctrl-C."""
     if not os.path.isfile(path):
         raise _error(f"there is no file {path!r}", "NOT_FOUND")
-    watch = Watch(os.path.dirname(os.path.abspath(path)), lambda: _deploy(path), lambda line: print(line, flush=True), _make_client())
-    try:
+    with contextlib.suppress(KeyboardInterrupt), _make_client() as client:
+        watch = Watch(os.path.dirname(os.path.abspath(path)), lambda: _deploy(path), lambda line: print(line, flush=True), client)
         while True:
             try:
                 watch.look()
@@ -134,5 +134,3 @@ def dev(path: str) -> None:
                 print(f"lambent: {error}", file=sys.stderr, flush=True)
                 time.sleep(1)
             time.sleep(_LOOK_AGAIN)
-    except KeyboardInterrupt:
-        pass

@@ -202,7 +202,11 @@ class Client:
         self.volumes = Volumes(self.endpoint, self._http, identity, chosen.credentials)  # files that functions see by [[mounts]]
         self._objects: HttpObjects | LocalObjects = self._http
         if local and not identity:
-            path = self.version().get("object_socket", "")
+            try:
+                path = self.version().get("object_socket", "")
+            except BaseException:
+                self.close()  # there is no client that could
+                raise
             try:
                 self._objects = LocalObjects(path)
             except OSError:

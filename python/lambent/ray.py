@@ -32,6 +32,7 @@ from .errors import LambentError, error_of
 from .http_objects import connect
 from .ray_scaling import DOWN_AFTER, Scaling
 from .tensor import Tensor, tensor_of
+from .thread_clients import ThreadClients
 
 NAMESPACE = "lambent"
 LEASE = 5.0  # seconds for which a worker takes our word for who the others are
@@ -431,7 +432,7 @@ class _Agent:
 
     def __init__(self, node_id: str, options: Dict[str, Any], members: Any) -> None:
         self._options, self._node_id, self._members = options, node_id, members
-        self._local, self._stop, self._error = threading.local(), threading.Event(), ""
+        self._stop, self._error = threading.Event(), ""
         self._members_error = ""  # of what starts agents and asks the autoscaler, as it said last
         self._kinds: Dict[str, str] = {}  # of functions, by name
         self._kept: Optional[Dict[str, Any]] = None  # options, as the members' actor told them last
@@ -440,6 +441,7 @@ class _Agent:
         self._place = _Place(options["state"] + "/places", node_id, options["timeout"])
         fields = self._place.fields()
         self._endpoint = "unix:" + options["socket"].format(**fields)
+        self._clients = ThreadClients(lambda: Client(self._endpoint))
         self._ensure_worker(fields)
         self._check_reach()
         if self._place.is_released():
@@ -553,16 +555,14 @@ class _Agent:
 
     def _client(self) -> Client:
         """This thread's, over the worker's object socket where that can be reached: then a put copies once and a get not at all."""
-        if not hasattr(self._local, "client"):
-            self._local.client = Client(self._endpoint)
-        client: Client = self._local.client
+        client: Client = self._clients.get()
         return client
 
     def _with_worker(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return call(self._client(), *arguments)
         except OSError as error:
-            self._local.__dict__.pop("client", None)
+            self._clients.close()
             raise error_of("UNAVAILABLE", "the worker at %s was lost: %s" % (self._endpoint, error)) from None
 
     def invoke(self, function: str, payload: Any, handles: bool, *values: Any) -> Any:

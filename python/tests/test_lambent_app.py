@@ -27,6 +27,7 @@ from lambent import __main__ as command  # noqa: E402
 from lambent import _command, app_calls, app_code, app_streams, app_watch  # noqa: E402
 from lambent.client import Client  # noqa: E402
 from lambent.errors import FunctionError, LambentError, error_of  # noqa: E402
+from lambent.thread_clients import ThreadClients  # noqa: E402
 
 app = lambent.App("test")
 
@@ -344,6 +345,8 @@ class StreamTest(unittest.TestCase):
 class BusyWorker(http.server.BaseHTTPRequestHandler):
     """Refuses each call for now."""
 
+    protocol_version = "HTTP/1.1"  # connections are kept
+
     def do_GET(self):
         self.answer(200, b'{"object_socket": "/nowhere"}')
 
@@ -364,9 +367,7 @@ class BusyWorker(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class GivenUpTest(unittest.TestCase):
-    """The process ends although calls of it are refused for now, for minutes."""
-
+class WithBusyWorker(unittest.TestCase):
     def setUp(self):
         self.worker = http.server.ThreadingHTTPServer(("127.0.0.1", 0), BusyWorker)
         self.worker.refused = threading.Semaphore(0)
@@ -375,6 +376,10 @@ class GivenUpTest(unittest.TestCase):
         self.addCleanup(self.worker.server_close)
         self.addCleanup(thread.join)
         self.addCleanup(self.worker.shutdown)
+
+
+class GivenUpTest(WithBusyWorker):
+    """The process ends although calls of it are refused for now, for minutes."""
 
     def ended(self, body, interrupt=False):
         """What a program printed on its standard error; `body` is of a coroutine, or of a function to interrupt, in which f is a function of an app and g a generator."""
@@ -427,6 +432,81 @@ class GivenUpTest(unittest.TestCase):
             await asyncio.sleep(0.5)
             raise ValueError("it failed")
             """))
+
+
+class ConnectionsTest(WithBusyWorker):
+    """What an app has opened, it closes: Python warns of each socket that is dropped open."""
+
+    def said_of(self, body):
+        """What Python said of a program in which f is a function of an app, g a generator, and both are refused."""
+        program = ("import asyncio, threading, lambent\nfrom lambent.errors import LambentError\n"
+                   "app = lambent.App('busy', retry_for=0)\n@app.function()\ndef f(x):\n    return x\n"
+                   "@app.function()\ndef g(x):\n    yield x\n"
+                   "def call():\n    try:\n        f.remote(1)\n    except LambentError:\n        print('refused', flush=True)\n" +
+                   textwrap.dedent(body))
+        environment = {**os.environ, "PYTHONPATH": str(PYTHON), "LAMBENT_ENDPOINT": "http://127.0.0.1:%d" % self.worker.server_port}
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "busy.py").write_text(program)
+            done = subprocess.run([sys.executable, "-W", "always::ResourceWarning", "busy.py"], cwd=folder, env=environment,
+                                  capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, set(done.stdout.split())), (0, {"refused"}), done.stderr)
+        return done.stderr
+
+    def test_of_threads_that_end_before_the_program(self):
+        self.assertEqual(self.said_of("""
+            call()
+            for _ in range(3):
+                thread = threading.Thread(target=call)
+                thread.start()
+                thread.join()
+            """), "")
+
+    def test_of_calls_in_the_background(self):
+        self.assertEqual(self.said_of("""
+            for each in [f.spawn(1), f.spawn(2)]:
+                try:
+                    each.get()
+                except LambentError:
+                    print("refused")
+            """), "")
+
+    def test_of_streams_of_asyncio(self):
+        self.assertEqual(self.said_of("""
+            async def read():
+                async for each in g.remote_gen_async(1):
+                    pass
+            try:
+                asyncio.run(read())
+            except LambentError:
+                print("refused")
+            """), "")
+
+    def test_a_client_that_is_refused_leaves_nothing(self):
+        with mock.patch.object(BusyWorker, "do_GET", lambda handler: handler.answer(401, b'{"error": {"code": "UNAUTHENTICATED", "message": "who?"}}')):
+            self.assertEqual(self.said_of("call()"), "")
+
+
+class ThreadClientsTest(unittest.TestCase):
+    def test_each_thread_has_a_client_that_ends_with_it(self):
+        made = []
+        clients = ThreadClients(lambda: made.append(mock.Mock()) or made[-1])
+        seen = []
+
+        def use():
+            seen.append(clients.get())
+            self.assertIs(clients.get(), seen[-1])
+            seen[-1].close.assert_not_called()
+
+        use()
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        self.assertEqual(made, seen)
+        made[0].close.assert_not_called()
+        made[1].close.assert_called_once_with()
+        clients.close()
+        made[0].close.assert_called_once_with()
+        self.assertIs(clients.get(), made[2])
 
 
 class MapTest(unittest.TestCase):

@@ -11,7 +11,7 @@ import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 
-from harness import WorkerTest, descendants, make_zip, process_exists
+from harness import WorkerTest, make_zip, stop_without_leftovers
 from tenants import TokenWorker
 
 ROLE = "arn:aws:iam::123456789012:role/r"
@@ -228,11 +228,7 @@ class TokensTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        cls.held.close()
-        assert status == 0 and not leftovers, (status, leftovers)
+        stop_without_leftovers(cls.worker, cls.held.close)
 
     def create(self, name, source=ECHO):
         self.client.create_function(FunctionName=name, Runtime="python3", Role=ROLE, Handler="app.handler",

@@ -2,17 +2,14 @@
 with answers that it compares with those it was told."""
 import csv
 import json
-import pathlib
 import re
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 import numpy as np
 
 import model_shapes
-from model_worker import ROOT, UV, WEIGHTS, deploy_model, matrix_model, write_library_wheel
+from model_worker import ROOT, UV, WEIGHTS, deploy_model, matrix_model
 from test_shared_memory import Harness
 
 # tools/dev/perf_analyzer.sh installs it.
@@ -34,11 +31,7 @@ def command():
 class PerfAnalyzerTest(Harness):
     @classmethod
     def setUpClass(cls):
-        own = pathlib.Path(tempfile.mkdtemp(prefix="lambent-wheels-"))
-        cls.addClassCleanup(shutil.rmtree, own, True)
-        (own / "wheels").mkdir()
-        write_library_wheel(own / "wheels")
-        cls.start("--uv", str(UV), "--python-wheels", str(own / "wheels"), "--python-offline", gpu="none")
+        cls.start_with_library()
         # It compares outputs only where the model says their whole shape.
         net = model_shapes.Net()
         fixed = net.model(scores=net("MatMul", net.input("x", VALUES.shape), net.constant(WEIGHTS)))

@@ -59,6 +59,16 @@ class Harness(unittest.TestCase):
         cls.addClassCleanup(cls.close_front)
 
     @classmethod
+    def start_with_library(cls):
+        """For models in sandboxes, which take what stands for onnxruntime."""
+        own = pathlib.Path(tempfile.mkdtemp(prefix="lambent-wheels-"))
+        cls.addClassCleanup(shutil.rmtree, own, True)
+        wheels = own / "wheels"
+        wheels.mkdir()
+        write_library_wheel(wheels)
+        cls.start("--uv", str(UV), "--python-wheels", str(wheels), "--python-offline", gpu="none")
+
+    @classmethod
     def close_front(cls):
         ended = cls.front.close()
         assert ended == (0, ""), ended
@@ -93,11 +103,7 @@ class Harness(unittest.TestCase):
 class SandboxedModelTest(Harness):
     @classmethod
     def setUpClass(cls):
-        own = pathlib.Path(tempfile.mkdtemp(prefix="lambent-wheels-"))
-        cls.addClassCleanup(shutil.rmtree, own, True)
-        (own / "wheels").mkdir()
-        write_library_wheel(own / "wheels")
-        cls.start("--uv", str(UV), "--python-wheels", str(own / "wheels"), "--python-offline", gpu="none")
+        cls.start_with_library()
         deploy_model(cls.worker, cls.folder / "scores.onnx", matrix_model(WEIGHTS))
         deploy_model(cls.worker, cls.folder / "types.onnx", identity_model(EVERY_TYPE))
 

@@ -13,7 +13,7 @@ import botocore.auth
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness import descendants, make_zip, process_exists
+from harness import make_zip, stop_without_leftovers
 from tenants import TokenWorker
 
 ADD = make_zip({"app.py": "def handler(e, c): return {'sum': e['a'] + e['b']}"})
@@ -33,11 +33,7 @@ class SignedTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        cls.held.close()
-        assert status == 0 and not leftovers, (status, leftovers)
+        stop_without_leftovers(cls.worker, cls.held.close)
 
     def client(self, token=None, secret=None, region="us-east-1"):
         token = token or self.token

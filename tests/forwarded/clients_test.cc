@@ -12,39 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "forwarded/forwarding_host.h"
-#include "forwarded/raw_client.h"
+#include "forwarded/forwarded_testing.h"
 
 namespace lambent::forwarded_testing {
 namespace {
 
 using enum CallCode;
 
-constexpr Bytes kMemory = Bytes::mib(32);
-constexpr uint64_t kBlock = 1 << 20;
-
-class ClientsTest : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(host_.executor.expect<protocol::ExecutorHello>()); }
-  std::unique_ptr<RawClient> connect(uint64_t client) {
-    auto process = std::make_unique<RawClient>(host_.socket_of(client));
-    EXPECT_TRUE(process->begin());
-    return process;
-  }
-  static uint64_t allocate(RawClient& process, uint64_t bytes) {
-    EXPECT_EQ(process.ask(kAllocate, {process.context, bytes}), CUDA_SUCCESS);
-    return process.value(0);
-  }
-  static void expect_to_work(RawClient& process) {
-    const uint64_t address = allocate(process, kBlock);
-    process.send(kFill, {process.stream, address, 0, 7, 1, kBlock, 1});
-    EXPECT_EQ(process.copy(kCopyOut, process.stream, address, 4096), CUDA_SUCCESS);
-    EXPECT_EQ(process.pages().chunk_bytes[0][4095], 7);
-    EXPECT_EQ(process.ask(kFree, {address}), CUDA_SUCCESS);
-  }
-
-  ForwardingHost host_;
-};
+class ClientsTest : public ForwardedTest {};
 
 TEST_F(ClientsTest, NonsenseInARingEndsItsProcessAlone) {
   host_.add_client(1, kMemory);

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "forwarded/forwarding_host.h"
-#include "forwarded/raw_client.h"
+#include "forwarded/forwarded_testing.h"
 #include "gpu/forward_ring/graph_image.h"
 
 namespace lambent::forwarded_testing {
@@ -21,21 +20,8 @@ using enum CallCode;
 using forward_ring::GraphNodeHead;
 using forward_ring::GraphNodeKind;
 
-constexpr Bytes kMemory = Bytes::mib(32);
-constexpr uint64_t kBlock = 1 << 20;
-
-class ForwardedGraphsTest : public testing::Test {
+class ForwardedGraphsTest : public ForwardedTest {
  protected:
-  void SetUp() override { ASSERT_TRUE(host_.executor.expect<protocol::ExecutorHello>()); }
-  std::unique_ptr<RawClient> connect(uint64_t client) {
-    auto process = std::make_unique<RawClient>(host_.socket_of(client));
-    EXPECT_TRUE(process->begin());
-    return process;
-  }
-  static uint64_t allocate(RawClient& process, uint64_t bytes) {
-    EXPECT_EQ(process.ask(kAllocate, {process.context, bytes}), CUDA_SUCCESS);
-    return process.value(0);
-  }
   static void add(std::string* image, GraphNodeKind kind, std::vector<uint64_t> arguments,
                   std::vector<uint32_t> after = {}, const std::string& data = {}) {
     GraphNodeHead head;
@@ -87,8 +73,6 @@ class ForwardedGraphsTest : public testing::Test {
     EXPECT_EQ(process.copy(kCopyOut, process.stream, address, 4096), CUDA_SUCCESS);
     return process.pages().chunk_bytes[0][0];
   }
-
-  ForwardingHost host_;
 };
 
 // As many as a client may have (gpu/forward_server/client_quotas.h), all but one in a graph.

@@ -8,8 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "forwarded/forwarding_host.h"
-#include "forwarded/raw_client.h"
+#include "forwarded/forwarded_testing.h"
 #include "gpu/executor/testing/testing.h"
 
 namespace lambent::forwarded_testing {
@@ -17,27 +16,15 @@ namespace {
 
 using enum CallCode;
 
-constexpr Bytes kMemory = Bytes::mib(32);
-constexpr uint64_t kBlock = 1 << 20;
-
-class HandingTest : public testing::Test {
+class HandingTest : public ForwardedTest {
  protected:
   struct Handle {
     uint64_t high = 0, low = 0;
   };
   void SetUp() override {
-    ASSERT_TRUE(host_.executor.expect<protocol::ExecutorHello>());
+    ForwardedTest::SetUp();
     maker_ledger_.emplace(host_.add_client(1, kMemory));
     host_.add_client(2, kMemory);
-  }
-  std::unique_ptr<RawClient> connect(uint64_t client) {
-    auto process = std::make_unique<RawClient>(host_.socket_of(client));
-    EXPECT_TRUE(process->begin());
-    return process;
-  }
-  static uint64_t allocate(RawClient& process, uint64_t bytes) {
-    EXPECT_EQ(process.ask(kAllocate, {process.context, bytes}), CUDA_SUCCESS);
-    return process.value(0);
   }
   static Handle hand_out(RawClient& process, uint64_t address) {
     EXPECT_EQ(process.ask(kExportMemory, {address, 0, 0}), CUDA_SUCCESS);
@@ -66,7 +53,6 @@ class HandingTest : public testing::Test {
     return false;
   }
 
-  ForwardingHost host_;
   std::optional<ledger::LedgerReader> maker_ledger_;
 };
 

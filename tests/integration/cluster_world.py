@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from harness import HttpError, Worker, hold_network
+from harness import HttpError, Worker, connect_unix, hold_network
 
 # It tells the witness of the begin and the end of each run, by a socket that the test keeps.
 WITNESSED = """
@@ -140,39 +140,75 @@ class NodeBehindCable(Worker):
         self.endpoint, self.address = f"unix:{self.folder}/api", str(self.folder / "api")
 
 
-class SlowLink:
+class Relay:
+    """Passes bytes on between those who connect to a listener and what reach() connects to, until it is cut."""
+
+    def __init__(self):
+        self.sockets, self.listener, self.lock = [], None, threading.Lock()
+
+    def listen(self, listener):
+        self.listener = listener
+        threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
+
+    def accept(self, listener):
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                far = self.reach()
+            except OSError:
+                near.close()
+                continue
+            with self.lock:
+                if listener is not self.listener:  # it was cut meanwhile
+                    near.close()
+                    far.close()
+                    return
+                self.sockets += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def cut(self):
+        """Both sides see their connections end, and new ones are refused."""
+        with self.lock:
+            if self.listener is not None:
+                self.sockets.append(self.listener)
+                self.listener = None
+            for each in self.sockets:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits there
+                each.close()
+            self.sockets.clear()
+
+
+class SlowLink(Relay):
     """A port that passes bytes on to another one, each so many seconds later."""
 
     def __init__(self, test, port, delay):
+        super().__init__()
         self.target, self.delay = port, delay
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port, self.sockets = self.listener.getsockname()[1], [self.listener]
-        test.addCleanup(self.close)
-        threading.Thread(target=self.accept, daemon=True).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        test.addCleanup(self.cut)
+        self.listen(listener)
 
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                return
-            self.sockets += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+    def reach(self):
+        return socket.create_connection(("127.0.0.1", self.target))
+
+    def changed(self, data):
+        """What arrives of it."""
+        return data
 
     def carry(self, source, target):
         try:
             while data := source.recv(65536):
                 time.sleep(self.delay)
-                target.sendall(data)
+                target.sendall(self.changed(data))
             target.shutdown(socket.SHUT_WR)
         except OSError:
             pass
-
-    def close(self):
-        for each in self.sockets:
-            each.close()
 
 
 class Postgres:
@@ -205,47 +241,29 @@ class Postgres:
         return done.stdout.strip()
 
 
-class WayToPostgres:
+class WayToPostgres(Relay):
     """A node's own way to the PostgreSQL of others, which may be cut, or take bytes and carry none."""
 
     def __init__(self, test, postgres):
+        super().__init__()
         self.target = f"{postgres.folder}/socket/.s.PGSQL.5432"
         self.folder = tempfile.mkdtemp(prefix="lambent-way-")
         test.addCleanup(shutil.rmtree, self.folder, True)
         self.url = postgres.url.replace(f"{postgres.folder}/socket", self.folder)
-        self.flows, self.sockets, self.listener = threading.Event(), [], None
-        self.lock = threading.Lock()
+        self.flows = threading.Event()
         test.addCleanup(self.cut)
         self.mend()
 
     def mend(self):
         if self.listener is None:
-            self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(f"{self.folder}/.s.PGSQL.5432")
-            self.listener.listen(16)
-            threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(f"{self.folder}/.s.PGSQL.5432")
+            listener.listen(16)
+            self.listen(listener)
         self.flows.set()
 
-    def accept(self, listener):
-        while True:
-            try:
-                near, _ = listener.accept()
-            except OSError:
-                return
-            far = socket.socket(socket.AF_UNIX)
-            try:
-                far.connect(self.target)
-            except OSError:
-                near.close()
-                continue
-            with self.lock:
-                if listener is not self.listener:  # it was cut meanwhile
-                    near.close()
-                    far.close()
-                    return
-                self.sockets += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+    def reach(self):
+        return connect_unix(self.target)
 
     def carry(self, source, target):
         try:
@@ -261,18 +279,9 @@ class WayToPostgres:
         self.flows.clear()
 
     def cut(self):
-        """Both sides see their connections end, and new ones are refused."""
-        with self.lock:
-            if self.listener is not None:
-                os.unlink(f"{self.folder}/.s.PGSQL.5432")
-                self.listener.shutdown(socket.SHUT_RDWR)
-                self.listener.close()
-                self.listener = None
-            for each in self.sockets:
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-                each.close()
-            self.sockets.clear()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.folder}/.s.PGSQL.5432")
+        super().cut()
         self.flows.set()  # threads end
 
 

@@ -1,6 +1,7 @@
 """What the integration tests stand on: a real worker in folders of its own, on a port of its own, stopped and checked for
 leftovers afterwards. Standard library only.
 """
+import atexit
 import base64
 import contextlib
 import http.client
@@ -70,7 +71,8 @@ def zip_folder(folder, extra=()):
     return make_zip(files)
 
 
-_claims = []  # sockets whose names say which ports are this process's, until it ends
+_claims = contextlib.ExitStack()  # sockets whose names say which ports are this process's, until it ends
+atexit.register(_claims.close)
 
 
 def claim_ports(count):
@@ -87,7 +89,7 @@ def claim_ports(count):
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        _claims.enter_context(claim)
         found.append(port)
         if len(found) == count:
             return found
@@ -118,6 +120,37 @@ class WallClock:
     def step(self, seconds):
         with open(self.file, "r+b", buffering=0) as file:  # they have it mapped
             file.write(struct.pack("=q", int(seconds * 10**9)))
+
+
+def connect_unix(path, timeout=None):
+    """A connection to a socket in the file system; OSError leaves nothing open."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(str(path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def http_over_unix(path, timeout):
+    connection = http.client.HTTPConnection("localhost", timeout=timeout)
+    connection.sock = connect_unix(path, timeout)
+    return connection
+
+
+def exchange(connection, method, path, body=None, headers=None):
+    """One request over a connection that ends with it: the Reply, or HttpError."""
+    try:
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        reply = Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()
+    if reply.status >= 400:
+        raise HttpError(reply.status, reply.headers, reply.body)
+    return reply
 
 
 class Worker:
@@ -186,23 +219,10 @@ class Worker:
             return http.client.HTTPSConnection(*self.address, timeout=timeout, context=self.tls)
         if isinstance(self.address, tuple):
             return http.client.HTTPConnection(*self.address, timeout=timeout)
-        connection = http.client.HTTPConnection("localhost", timeout=timeout)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(timeout)
-        connection.sock.connect(self.address)
-        return connection
+        return http_over_unix(self.address, timeout)
 
     def request(self, method, path, body=None, headers=None, timeout=60):
-        connection = self.connect(timeout)
-        try:
-            connection.request(method, path, body, headers or {})
-            response = connection.getresponse()
-            reply = Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-        finally:
-            connection.close()
-        if reply.status >= 400:
-            raise HttpError(reply.status, reply.headers, reply.body)
-        return reply
+        return exchange(self.connect(timeout), method, path, body, headers)
 
     # The Lambda API, as a raw client would speak it.
     def create(self, name, code, runtime="python3", handler="app.handler", timeout=30, memory=256, tags=None,
@@ -284,6 +304,17 @@ def process_exists(pid):
         return False
 
 
+def stop_without_leftovers(worker, close):
+    """Stops it and calls close(); AssertionError if it did not end well, or left processes behind."""
+    below = descendants(worker.process.pid)
+    status = worker.stop()
+    leftovers = [pid for pid in below if process_exists(pid)]
+    log = worker.log()
+    close()
+    assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
+    assert not leftovers, f"processes were left behind: {leftovers}"
+
+
 class WorkerTest(unittest.TestCase):
     """A test case with one worker for all of its tests."""
 
@@ -296,13 +327,7 @@ class WorkerTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        log = cls.worker.log()
-        cls.close_worker()
-        assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
-        assert not leftovers, f"processes were left behind: {leftovers}"
+        stop_without_leftovers(cls.worker, cls.close_worker)
 
     @classmethod
     def close_worker(cls):

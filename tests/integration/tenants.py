@@ -1,12 +1,10 @@
 """What the tests of tenants and tokens stand on: a worker that wants tokens, and callers with one. Standard library only."""
-import http.client
 import json
 import pathlib
 import shutil
-import socket
 import tempfile
 
-from harness import HttpError, Reply, Worker
+from harness import HttpError, Worker, exchange, http_over_unix
 
 EVERYTHING = ("deploy", "invoke", "read")
 
@@ -43,19 +41,7 @@ class Operator(Caller):
         self.path = str(path)
 
     def request(self, method, path, body=None, headers=None, timeout=60):
-        connection = http.client.HTTPConnection("localhost", timeout=timeout)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(timeout)
-        connection.sock.connect(self.path)
-        try:
-            connection.request(method, path, body, headers or {})
-            response = connection.getresponse()
-            reply = Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-        finally:
-            connection.close()
-        if reply.status >= 400:
-            raise HttpError(reply.status, reply.headers, reply.body)
-        return reply
+        return exchange(http_over_unix(self.path, timeout), method, path, body, headers)
 
     def create_tenant(self, name, weight=1, **quotas):
         return self.request("POST", "/v1/tenants", json.dumps({"name": name, "weight": weight, "quotas": quotas})).json

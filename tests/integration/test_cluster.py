@@ -70,6 +70,20 @@ class Cluster:
         for name in names:
             self.wait_for(lambda name=name: all(self.states(name)[each] == "up" for each in names))
 
+    def wait_for_outcomes(self, names, invocations, seconds=15):
+        """Until each of these asynchronous invocations has its outcome at each of these nodes."""
+        for name in names:
+            for invocation in invocations:
+                self.wait_for(lambda name=name, invocation=invocation: self[name].request(
+                    "GET", f"/v1/invocations/{invocation}").status == 200, seconds)
+
+    def operators(self):
+        """Of nodes that want tokens, once they are up: each node's own, by its name."""
+        operators = {name: Operator(self[name], self.folder / f"{name}.sock") for name in self.nodes}
+        for name in self.nodes:
+            self.wait_for(lambda name=name: {member["state"] for member in operators[name].request("GET", "/v1/cluster").json["members"]} == {"up"})
+        return operators
+
     def completed(self, function, names=None):
         """How often it ran on each node, as the node itself says."""
         counts = {}
@@ -510,12 +524,7 @@ class Members(unittest.TestCase):
 class Tenants(unittest.TestCase):
     def test_a_request_is_its_tenants_on_every_node_and_tokens_are_one_nodes(self):
         cluster = Cluster(self, names="ab", flags=("--auth", "tokens"))
-        operators = {name: Operator(cluster[name], cluster.folder / f"{name}.sock") for name in "ab"}
-
-        def are_up(name):
-            return [member["state"] for member in operators[name].request("GET", "/v1/cluster").json["members"]] == ["up", "up"]
-        for name in "ab":
-            cluster.wait_for(lambda name=name: are_up(name))
+        operators = cluster.operators()
         operators["a"].create_tenant("team", concurrency=3)
         token = operators["a"].create_token("team")
         team = Caller(cluster["a"], token["secret"])

@@ -83,10 +83,8 @@ class OfTwoBuilds:
         runs = [*load.accepted, *load.answered]
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in runs), 60)
         self.assertEqual([run for run in runs if self.witness.begun[run] > 1], [])
-        for name in "abc":
-            for invocation in [*load.accepted.values()][:5] + [*load.accepted.values()][-5:]:
-                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        accepted = [*load.accepted.values()]
+        self.cluster.wait_for_outcomes("abc", accepted[:5] + accepted[-5:])
 
     def check_shared(self):
         """What is made at any node is the same at all, whatever their programs are."""
@@ -107,9 +105,7 @@ class OfTwoBuilds:
             self.assertEqual(published, "1")
             self.ran_everywhere(f"{function}%3A1", 2)
             invocation = self.cluster[name].invoke(function, {"n": number}, "Event").headers["x-amzn-requestid"]
-            for each in "abc":
-                self.cluster.wait_for(lambda each=each, invocation=invocation: self.cluster[each].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200)
+            self.cluster.wait_for_outcomes("abc", [invocation])
             made = self.cluster[name].request("POST", "/v1/objects", b"some bytes").json["object"]
             self.assertEqual({self.cluster[each].request("GET", f"/v1/objects/{made}").body for each in "abc"}, {b"some bytes"})
             self.cluster[other].delete(function)
@@ -209,10 +205,7 @@ class WithASharedCatalog(OfTwoBuilds, unittest.TestCase):
         self.cluster[lost].kill()
         survivors = [name for name in "abc" if name != lost]
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in accepted), 90)
-        for name in survivors:
-            for invocation in accepted.values():
-                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        self.cluster.wait_for_outcomes(survivors, accepted.values())
         self.assertLessEqual(max(self.witness.begun.values()), 2)
         self.cluster[lost].start()
         self.cluster.wait_until_up()

@@ -92,10 +92,7 @@ class SharedCatalog(unittest.TestCase):
         survivors = [name for name in "abc" if name != owner]
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in accepted), 90)
         # Each has one outcome, at whichever node it is asked for.
-        for name in survivors:
-            for invocation in accepted.values():
-                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        self.cluster.wait_for_outcomes(survivors, accepted.values())
         # What had ended did not run again; what was under way may have, once.
         self.assertLessEqual(max(self.witness.begun.values()), 2)
         self.cluster[owner].start()

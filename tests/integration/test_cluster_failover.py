@@ -41,10 +41,7 @@ class Failover(unittest.TestCase):
         self.cluster.wait_for(lambda: len(load.accepted) > accepted + 10, 60)
         load.stop()
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
-        for name in "abc":
-            for invocation in load.accepted.values():
-                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200, 60)
+        self.cluster.wait_for_outcomes("abc", load.accepted.values(), 60)
         # No node was lost, so that none ran twice.
         self.assertEqual({times for run, times in self.witness.begun.items() if run in load.accepted or run in load.answered}, {1})
         # Those that were refused are those that need it.

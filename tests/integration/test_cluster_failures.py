@@ -57,10 +57,7 @@ class UnderLoad(unittest.TestCase):
         # What was accepted is run, though its node was away.
         runs = [*self.load.accepted, *self.load.answered]
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in runs), 60)
-        for name in "abc":
-            for invocation in list(self.load.accepted.values())[:5]:
-                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
-                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        self.cluster.wait_for_outcomes("abc", list(self.load.accepted.values())[:5])
         # What was answered ran, and once.
         self.assertNotEqual(self.load.answered, [])
         for run in self.load.answered:

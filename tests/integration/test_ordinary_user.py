@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PREFIX, Worker, descendants, make_zip, process_exists
+from harness import PREFIX, Worker, make_zip, stop_without_leftovers
 from test_secrets import expect_no_plaintext
 
 USER = 64123  # has no account, no groups, no home
@@ -52,11 +52,7 @@ class OrdinaryUserTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        shutil.rmtree(cls.folder, ignore_errors=True)
-        assert status == 0 and not leftovers, (status, leftovers)
+        stop_without_leftovers(cls.worker, lambda: shutil.rmtree(cls.folder, ignore_errors=True))
 
     def answer(self, name, event=None):
         reply = self.worker.invoke(name, event or {})

@@ -51,6 +51,35 @@ def handler(event, context):
     call("cuStreamSynchronize", stream)
     return list(y.array("I"))
 """
+# One stream waits for a function of the program, with a fill of memory behind it that is freed in the order of another one.
+FREED_TOO_SOON = """
+import ctypes, threading, time
+import lambent_cuda as cuda
+
+device = cuda.Device()
+call = device.driver.call
+go = threading.Event()
+wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: go.wait())
+held, other = ctypes.c_void_p(), ctypes.c_void_p()
+for stream in (held, other):
+    call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(1))
+
+def handler(event, context):
+    memory = ctypes.c_uint64()
+    before, _ = device.memory_info()
+    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(1 << 20))
+    call("cuLaunchHostFunc", held, wait, None)
+    call("cuMemsetD8Async", memory, ctypes.c_ubyte(1), ctypes.c_size_t(1 << 20), held)
+    call("cuMemFreeAsync", memory, other)
+    call("cuStreamSynchronize", other)
+    meanwhile, _ = device.memory_info()
+    time.sleep(2)  # what was free for a while goes back to the device
+    go.set()
+    call("cuStreamSynchronize", held)
+    while device.memory_info()[0] != before:
+        time.sleep(0.01)
+    return before - meanwhile
+"""
 FAULTS = """
 import ctypes, os, time
 import lambent_cuda as cuda
@@ -102,6 +131,13 @@ class SharedRuntime(KernelTest):
         y = self.outputs(self.ask("kernel", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]}))["y"]["data"]
         self.assertEqual(y, [2, 4, 6, 8])
         self.assertEqual(self.ask("first", {"numbers": [5]}).headers["x-lambent-start"], "warm")
+
+    def test_memory_that_is_freed_too_soon_stays_until_other_streams_have_done_with_it(self):
+        self.handler("beside", SCALE)
+        self.handler("hasty", FREED_TOO_SOON)
+        before = self.ask("beside", {"numbers": [1]}).json["process"]
+        self.assertEqual(self.ask("hasty", {}).json, MIB)
+        self.assertEqual(self.ask("beside", {"numbers": [1]}).json["process"], before)
 
     def test_what_was_captured_is_launched_again_and_again(self):
         self.handler("step", CAPTURES)

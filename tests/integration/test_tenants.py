@@ -1,18 +1,16 @@
 """Tenants and tokens against a real worker with --auth tokens: who gets in, who sees what, where quotas end, what a restart keeps,
 and what the audit log has.
 """
-import http.client
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from harness import PREFIX, HttpError, WorkerTest, descendants, make_zip, process_exists
+from harness import PREFIX, HttpError, WorkerTest, descendants, http_over_unix, make_zip, process_exists
 from tenants import Caller, TokenWorker
 
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -549,9 +547,7 @@ class Connection:
     """Many requests over one connection to the operator's socket."""
 
     def __init__(self, operator):
-        self.connection = http.client.HTTPConnection("localhost", timeout=60)
-        self.connection.sock = socket.socket(socket.AF_UNIX)
-        self.connection.sock.connect(operator.path)
+        self.connection = http_over_unix(operator.path, 60)
 
     def request(self, method, path, body):
         self.connection.request(method, path, json.dumps(body))

@@ -26,12 +26,26 @@ Result<AnswerWriter::Answer> encoded(const RequestUnderWay& request,
 
 }  // namespace
 
+void AnswerWriter::prepare(RequestUnderWay& request) {
+  if (request.outputs.are_inline) return;
+  for (WantedOutput& output : request.outputs.all) {
+    if (!output.as_object || output.is_kept) continue;
+    auto memory = memory_.make(output.size);
+    if (memory.ok()) output.early.emplace(std::move(*memory));
+  }
+}
+
 void AnswerWriter::write(RequestUnderWay& request, Then then) {
   const char* out = page_locked_outputs(request);
   for (WantedOutput& output : request.outputs.all) {
     if (output.is_kept) continue;
     if (!output.as_object) {
       if (!request.outputs.are_inline) output.bytes.resize(output.size.count);
+      continue;
+    }
+    if (output.early) {
+      output.file = EarlyMemory::take(std::move(*output.early));
+      output.early.reset();
       continue;
     }
     auto file = request.outputs.are_inline ? sealed_memory({out + output.offset, output.size.count})

@@ -11,6 +11,7 @@
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "gpu/executor/device_thread.h"
+#include "gpu/executor/output_memory.h"
 #include "gpu/executor/request.h"
 #include "gpu/executor/transfer_engine.h"
 
@@ -24,10 +25,13 @@ class AnswerWriter {
   };
   // `to_host` outlives this.
   AnswerWriter(loop::EventLoop& loop, const cuda::Context& context, TransferEngine& to_host)
-      : to_host_(to_host), thread_(loop, context) {}
+      : to_host_(to_host), thread_(loop, context), memory_(thread_) {}
   AnswerWriter(const AnswerWriter&) = delete;
   AnswerWriter& operator=(const AnswerWriter&) = delete;
 
+  // Its kernels are queued: what is known of its answer by then is prepared. Without it, writing
+  // takes longer.
+  void prepare(RequestUnderWay& request);
   using Then = std::function<void(Result<Answer>)>;
   // Calls `then`, now or later, unless this ends before. Objects are in the files of the request's
   // outputs then. The request stays until then.
@@ -40,6 +44,7 @@ class AnswerWriter {
 
   TransferEngine& to_host_;
   DeviceThread thread_;
+  OutputMemory memory_;
 };
 
 }  // namespace lambent::executor

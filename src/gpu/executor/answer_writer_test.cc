@@ -87,6 +87,30 @@ TEST_F(AnswerWriterTest, ObjectsShortAndLongAreSealedInTheirFiles) {
   }
 }
 
+TEST_F(AnswerWriterTest, MemoryThatWasPreparedIsWhatAnObjectIsWrittenTo) {
+  const size_t count = 1 << 18;
+  ASSERT_NO_FATAL_FAILURE(run(count, true));
+  WantedOutput& output = request_->outputs.all.at(0);
+  writer_->prepare(*request_);
+  ASSERT_TRUE(output.early.has_value());
+  const int prepared = output.early->file();
+  const auto answer = write();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_FALSE(output.early.has_value());
+  EXPECT_EQ(output.file.get(), prepared);
+  EXPECT_EQ(*check_sealed(output.file.get()), Bytes(count * sizeof(int)));
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(output.file.get())), std::vector<int>(count, 4));
+}
+
+TEST_F(AnswerWriterTest, ShortObjectsAndValuesNeedNoPreparation) {
+  for (const bool as_object : {true, false}) {
+    ASSERT_NO_FATAL_FAILURE(run(as_object ? 2 : 1 << 18, as_object));
+    writer_->prepare(*request_);
+    EXPECT_FALSE(request_->outputs.all.at(0).early.has_value());
+    request_.reset();
+  }
+}
+
 TEST_F(AnswerWriterTest, TheAnswerOfARemovedInstanceIsNotEncoded) {
   ASSERT_NO_FATAL_FAILURE(run(2));
   request_->run.withdraw();

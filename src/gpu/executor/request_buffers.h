@@ -17,6 +17,7 @@
 #include "gpu/executor/instance_loader.h"
 #include "gpu/executor/kept_objects.h"
 #include "gpu/executor/layered_memory.h"
+#include "gpu/executor/output_memory.h"
 #include "gpu/executor/reservation.h"
 
 namespace lambent::executor {
@@ -29,11 +30,12 @@ struct WantedOutput {
   bool is_kept = false;  // an object that is not copied to the host
   TensorType type;       // of an object
   ObjectId object;
-  DeviceName lies;       // until it goes by the object's name
-  CUdeviceptr from = 0;  // where it is copied to the host from
-  uint64_t offset = 0;   // in the instance's page-locked memory, if all go through that
-  std::string bytes;     // else, by value
-  OwnedFd file;          // an object's
+  DeviceName lies;                   // until it goes by the object's name
+  CUdeviceptr from = 0;              // where it is copied to the host from
+  uint64_t offset = 0;               // in the instance's page-locked memory, if all go through that
+  std::string bytes;                 // else, by value
+  std::optional<EarlyMemory> early;  // an object's, until it is copied
+  OwnedFd file;                      // an object's
 };
 
 struct WantedOutputs {

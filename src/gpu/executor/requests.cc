@@ -215,6 +215,7 @@ Result<void> Requests::end_program(RequestUnderWay& request) {
   ASSIGN_OR_RETURN(request.outputs, request.buffers.queue_outputs(
                                         request.request, request.message.invocation, with_.kept));
   EarlyAnswers::prepare(request);
+  writer_->prepare(request);
   return call_back(request);
 }
 

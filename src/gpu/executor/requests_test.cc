@@ -1,6 +1,10 @@
 #include "gpu/executor/requests.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "gpu/executor/testing/parts_testing.h"
 
@@ -65,6 +69,18 @@ class RequestsTest : public ExecutorParts {
   static std::string with_object(ObjectId object) {
     return R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
            R"("}}], "outputs": [{"name": "y"}]})";
+  }
+  // How many descriptors of this process are memory of objects of this size.
+  static size_t memory_files(Bytes size) {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<size_t>(std::count_if(begin(all), end(all), [&](const auto& each) {
+      std::error_code gone;
+      const auto target = std::filesystem::read_symlink(each.path(), gone).string();
+      struct stat status {};
+      return target.starts_with("/memfd:lambent-object") &&
+             stat(each.path().c_str(), &status) == 0 &&
+             static_cast<uint64_t>(status.st_size) == size.count;
+    }));
   }
   // The error of the next Finished, which has one.
   Error failure() {
@@ -145,6 +161,23 @@ TEST_F(RequestsTest, ARequestOfARemovedInstanceThatWaitsEndsAtOnce) {
   requests_->withdraw(instance.id);
   EXPECT_EQ(failure().code, ErrorCode::kUnavailable);
   EXPECT_THAT(ended_, ElementsAre(instance.id));
+}
+
+TEST_F(RequestsTest, MemoryOfAnObjectThatItMakesIsThereBeforeItsKernelsHaveRun) {
+  const uint64_t count = 1 << 18;
+  const RequestedInstance instance = load(1, affine(count));
+  const ObjectId x = object(0, {DataType::kInt32, {count}});
+  ASSERT_EQ(memory_files(Bytes::mib(1)), 0u);
+  start(instance, 1,
+        R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(x) +
+            R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+        "application/json");
+  EXPECT_GE(memory_files(Bytes::mib(1)), 1u) << "without a turn of the loop";
+  std::vector<OwnedFd> fds;
+  const auto finished = sent<Finished>(&fds);
+  ASSERT_TRUE(finished && !finished->error);
+  ASSERT_EQ(fds.size(), 1u);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds[0].get())), std::vector<int>(count, 1));
 }
 
 TEST_F(RequestsTest, ARequestThatLacksMemoryWaitsWhileAnExportHoldsSome) {

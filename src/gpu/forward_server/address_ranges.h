@@ -35,9 +35,11 @@ class AddressRanges {
     const uint64_t offset = address - begin;
     return offset <= range.bytes && bytes <= range.bytes - offset;
   }
-  // The same for rows; `height` of them, `pitch` bytes apart.
+  // The same for rows; `height` of them, `pitch` bytes apart, of which none begins in another: to a
+  // driver a pitch that is too small, such as 0, may mean another one.
   bool contains_rows(CUdeviceptr address, uint64_t pitch, uint64_t width, uint64_t height) const {
     if (width == 0 || height == 0) return true;
+    if (height > 1 && pitch < width) return false;
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(pitch, height - 1, &bytes)) return false;
     if (__builtin_add_overflow(bytes, width, &bytes)) return false;

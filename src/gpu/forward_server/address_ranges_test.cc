@@ -31,7 +31,10 @@ TEST_F(AddressRangesTest, RowsAreContainedUpToTheLastByteOfTheLast) {
   EXPECT_TRUE(ranges_.contains_rows(kBase, 0x100, 0x100, 0x10));
   EXPECT_FALSE(ranges_.contains_rows(kBase, 0x100, 0x101, 0x10));
   EXPECT_FALSE(ranges_.contains_rows(kBase, 0x100, 0x80, 0x11));
-  EXPECT_TRUE(ranges_.contains_rows(0, 0, 0, 5));  // of nothing
+  EXPECT_TRUE(ranges_.contains_rows(0, 0, 0, 5));         // of nothing
+  EXPECT_TRUE(ranges_.contains_rows(kBase, 0, 0x80, 1));  // one has no distance to the next
+  EXPECT_FALSE(ranges_.contains_rows(kBase, 0, 0x80, 2));
+  EXPECT_FALSE(ranges_.contains_rows(kBase, 0x7f, 0x80, 2));
 }
 
 TEST_F(AddressRangesTest, RowsWhoseBytesOverflowAreNotContained) {

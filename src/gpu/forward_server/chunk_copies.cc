@@ -52,7 +52,8 @@ void ChunkCopies::copy(const Call& call, bool to_device) {
   if (!ranges_.contains(copy.address, copy.bytes)) return fail(copy, CUDA_ERROR_INVALID_VALUE);
   const uint64_t work = streams_.work_of(number);
   const bool follows = number == last_stream_ && work == last_work_;
-  if (const CUresult result = streams_.use(number, &copy.stream)) return fail(copy, result);
+  if (const CUresult result = streams_.use_for_memory(number, &copy.stream))
+    return fail(copy, result);
   lock_pages();
   CopyTurns* turns = to_device ? turns_.links.to_device : turns_.links.to_host;
   if (turns == nullptr || copy.bytes < kLeastInTurn) return copy_at_once(copy);

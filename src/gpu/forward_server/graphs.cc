@@ -226,7 +226,7 @@ CUresult Graphs::queue(const Call& call, ExecutableGraph& graph) {
   if (!checker_.may_launch(graph)) return CUDA_ERROR_INVALID_VALUE;
   if (!host_functions_.has_room_for(graph.host_places().size())) return CUDA_ERROR_OUT_OF_MEMORY;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(call.arguments[1], &stream)) return result;
   for (const auto& place : graph.host_places()) gates_.shut(place.gate);
   if (streams_.has_share(call.arguments[1])) {
     return graph.launch_one_by_one(stream, [&](const ExecutableGraph::HostPlace& place) {

@@ -67,7 +67,7 @@ void ProcessMemory::allocate(const Call& call) {
   if (!streams_.has_context(context)) return answers_.answer(call, CUDA_ERROR_INVALID_CONTEXT);
   if (bytes == 0) return answers_.answer(call, CUDA_ERROR_INVALID_VALUE);
   if (in_order) {
-    const CUresult result = streams_.use(call.arguments[2], &stream);
+    const CUresult result = streams_.use_for_memory(call.arguments[2], &stream);
     if (result != CUDA_SUCCESS) return answers_.answer(call, result);
   }
   if (bytes > memory_.limit().count) return answers_.answer(call, CUDA_ERROR_OUT_OF_MEMORY);
@@ -105,19 +105,25 @@ CUresult ProcessMemory::allocate_zeroed(uint64_t bytes, CUstream stream, bool in
   return result;
 }
 
-void ProcessMemory::free_all_of(uint64_t context) {
-  std::vector<CUdeviceptr> addresses;
+void ProcessMemory::withdraw_all_of(uint64_t context) {
+  const size_t before = withdrawn_.size();
   for (const auto& [address, range] : ranges_.all()) {
-    if (range.context == context && range.module == 0) addresses.push_back(address);
+    if (range.context == context && range.module == 0) withdrawn_.emplace_back(address, range);
   }
-  for (const CUdeviceptr address : addresses) {
-    const Bytes counted(ranges_.find(address)->counted_bytes);
-    ranges_.erase(address);
-    if (exports_.release(address)) continue;
+  for (size_t i = before; i < withdrawn_.size(); ++i) ranges_.erase(withdrawn_[i].first);
+}
+
+void ProcessMemory::free_all_of(uint64_t context) {
+  withdraw_all_of(context);
+  std::erase_if(withdrawn_, [&](const auto& each) {
+    const auto& [address, range] = each;
+    if (range.context != context) return false;
+    if (exports_.release(address)) return true;
     answers_.note(driver_->mem_free_async(address, free_stream_));
     pool_.freed();
-    memory_.give_back(counted);
-  }
+    memory_.give_back(Bytes(range.counted_bytes));
+    return true;
+  });
 }
 
 void ProcessMemory::release() {
@@ -162,11 +168,20 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   CUstream stream = nullptr;
   const CUdeviceptr address = call.arguments[0];
   const bool shared = exports_.has(address);
+  const Bytes counted(range->counted_bytes);
   CUresult result = streams_.use(call.arguments[1], &stream);
-  if (result == CUDA_SUCCESS && !shared) result = driver_->mem_free_async(address, stream);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<CUstream> users = streams_.using_memory(stream);
+  if (!users.empty()) {
+    // What they have queued may be about this memory: to free it in the order of one of them would
+    // have it touched when it is others', or nowhere.
+    users.push_back(stream);
+    free_behind(users, address, shared, counted);
+    return CUDA_SUCCESS;
+  }
+  if (!shared) result = driver_->mem_free_async(address, stream);
   if (result != CUDA_SUCCESS) return result;
   // The memory is the client's until the stream has come so far.
-  const Bytes counted(range->counted_bytes);
   ranges_.erase(address);
   ++frees_to_come_;
   completions_.when_done(stream, [this, address, shared, counted](CUresult) {
@@ -174,6 +189,17 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
     freed_in_order(shared ? Bytes(0) : counted);
   });
   return CUDA_SUCCESS;
+}
+
+void ProcessMemory::free_behind(const std::vector<CUstream>& streams, CUdeviceptr address,
+                                bool shared, Bytes counted) {
+  ranges_.erase(address);
+  ++frees_to_come_;
+  completions_.when_all_done(streams, [this, address, shared, counted](CUresult result) {
+    if (shared) exports_.release(address);
+    if (!shared && result == CUDA_SUCCESS) driver_->mem_free_async(address, free_stream_);
+    freed_in_order(shared ? Bytes(0) : counted);
+  });
 }
 
 void ProcessMemory::freed_in_order(Bytes counted) {
@@ -186,7 +212,7 @@ void ProcessMemory::freed_in_order(Bytes counted) {
 CUresult ProcessMemory::copy_inline(const Call& call, std::span<const char> data) {
   if (!ranges_.contains(call.arguments[1], data.size())) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(call.arguments[0], &stream)) return result;
   // So small a source may change as soon as the driver has returned: it is not page-locked.
   return driver_->memcpy_h_to_d_async(call.arguments[1], data.data(), data.size(), stream);
 }
@@ -196,7 +222,7 @@ CUresult ProcessMemory::copy_rows(const Call& call) {
   if (!ranges_.contains_rows(to, to_pitch, width, height)) return CUDA_ERROR_INVALID_VALUE;
   if (!ranges_.contains_rows(from, from_pitch, width, height)) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(stream_number, &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   return queue_copy(driver_, stream, std::span(call.arguments).subspan(1));
 }
@@ -209,7 +235,7 @@ CUresult ProcessMemory::fill(const Call& call) {
   if (to % element != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ranges_.contains_rows(to, pitch, row, height)) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(stream_number, &stream)) return result;
+  if (const CUresult result = streams_.use_for_memory(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
   return queue_fill(driver_, stream, std::span(call.arguments).subspan(1));
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/units.h"
@@ -48,6 +49,8 @@ class ProcessMemory {
   CUresult begin();
   // False if the call is not one about memory. `data` came behind the call.
   bool handle(const Call& call, std::span<const char> data);
+  // None of it can be named any more, so that nothing more of it is used.
+  void withdraw_all_of(uint64_t context);
   // Nothing uses it any more.
   void free_all_of(uint64_t context);
   // After all of it was freed.
@@ -59,6 +62,8 @@ class ProcessMemory {
   CUresult allocate_zeroed(uint64_t bytes, CUstream stream, bool in_order, CUdeviceptr* address);
   void free(const Call& call);
   CUresult free_in_order(const Call& call);
+  void free_behind(const std::vector<CUstream>& streams, CUdeviceptr address, bool shared,
+                   Bytes counted);
   void freed_in_order(Bytes counted);
   CUresult copy_inline(const Call& call, std::span<const char> data);
   CUresult copy_rows(const Call& call);
@@ -74,6 +79,7 @@ class ProcessMemory {
   Answers& answers_;
   CUstream memory_stream_ = nullptr;  // for allocations and their zeros
   CUstream free_stream_ = nullptr;
+  std::vector<std::pair<CUdeviceptr, AddressRange>> withdrawn_;
   size_t frees_to_come_ = 0;               // that streams have not reached
   std::vector<Call> waiting_allocations_;  // for those
 };

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "gpu/forward_server/testing/parts_testing.h"
 
@@ -74,6 +76,56 @@ TEST_F(ProcessMemoryTest, AFreeWaitsForTheWorkOfAllStreams) {
   EXPECT_EQ(memory_.used(), Bytes(0));
 }
 
+// What is queued on another stream touches the memory when that has come so far.
+TEST_F(ProcessMemoryTest, AFreeInTheOrderOfAStreamWaitsForOthersThatUseMemory) {
+  const uint64_t other = create_stream(), second = allocate(kBlock);
+  const std::vector<std::function<bool(uint64_t address)>> uses = {
+      [&](uint64_t at) {
+        return send(process_memory_, kFill, {other, at, 0, 1, 1, 64, 1});
+      },
+      [&](uint64_t at) {
+        return send(process_memory_, kCopyInline, {other, at}, "inline");
+      },
+      [&](uint64_t at) {
+        return send(process_memory_, kCopyRows, {other, second, 64, at, 64, 64, 2});
+      },
+      [&](uint64_t at) {
+        return send(chunk_copies_, kCopyOut, {other, at, 0, 64});
+      }};
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const uint64_t address = allocate(kBlock);
+    const size_t gate = hold(other);
+    EXPECT_TRUE(uses[i](address));
+    EXPECT_TRUE(send(process_memory_, kFreeAsync, {address, stream_}));
+    EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
+    EXPECT_FALSE(ranges_.contains(address, 1)) << i;
+    EXPECT_EQ(memory_.used(), Bytes(2 * kBlock)) << i;
+    open(gate);
+    EXPECT_TRUE(poll_until([&] { return memory_.used() == Bytes(kBlock); })) << i;
+  }
+}
+
+TEST_F(ProcessMemoryTest, ZerosOfAnAllocationInOrderAreAUseOfItsStream) {
+  const uint64_t other = create_stream();
+  const size_t gate = hold(other);
+  EXPECT_TRUE(ask(process_memory_, kAllocateAsync, {context_, kBlock, other}));
+  ASSERT_EQ(result(), CUDA_SUCCESS);
+  EXPECT_TRUE(send(process_memory_, kFreeAsync, {value(0), stream_}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(memory_.used(), Bytes(kBlock));
+  open(gate);
+  EXPECT_TRUE(poll_until([&] { return memory_.used() == Bytes(0); }));
+}
+
+TEST_F(ProcessMemoryTest, AFreeInTheOrderOfAStreamWaitsForNoOtherThatOnlyWaits) {
+  const size_t gate = hold(create_stream());
+  const uint64_t address = allocate(kBlock);
+  EXPECT_TRUE(send(process_memory_, kFreeAsync, {address, stream_}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
+  EXPECT_TRUE(poll_until([&] { return memory_.used() == Bytes(0); }));
+  open(gate);
+}
+
 TEST_F(ProcessMemoryTest, CopiesAndFillsBeyondWhatIsTheProcesssAreRefused) {
   const uint64_t address = allocate(kBlock);
   EXPECT_TRUE(send(process_memory_, kCopyInline, {stream_, address + kBlock - 1}, "ab"));
@@ -82,6 +134,10 @@ TEST_F(ProcessMemoryTest, CopiesAndFillsBeyondWhatIsTheProcesssAreRefused) {
   EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_TRUE(send(process_memory_, kCopyRows,
                    {stream_, address, kBlock / 2, address, kBlock, kBlock / 2, 2}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(send(process_memory_, kCopyRows, {stream_, address, 0, address, 0, 64, 2}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE) << "a pitch of 0 may mean any";
+  EXPECT_TRUE(send(process_memory_, kFill, {stream_, address, 0, 1, 1, 64, uint64_t{1} << 32}));
   EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_TRUE(send(chunk_copies_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
   EXPECT_EQ(pages_.chunks[0].result.load(), CUDA_ERROR_INVALID_VALUE);
@@ -95,6 +151,15 @@ TEST_F(ProcessMemoryTest, WhatIsCopiedInAndWithinTheDeviceComesOut) {
   EXPECT_TRUE(poll_until([&] { return pages_.chunks[1].done.load() == 1; }));
   EXPECT_EQ(pages_.chunks[1].result.load(), CUDA_SUCCESS);
   EXPECT_EQ(std::string(pages_.chunk_bytes[1], 6), "inline");
+}
+
+TEST_F(ProcessMemoryTest, MemoryThatIsWithdrawnCountsAndCannotBeNamed) {
+  const uint64_t address = allocate(kBlock);
+  process_memory_.withdraw_all_of(context_);
+  EXPECT_FALSE(ranges_.contains(address, 1));
+  EXPECT_EQ(memory_.used(), Bytes(kBlock));
+  process_memory_.free_all_of(context_);
+  EXPECT_EQ(memory_.used(), Bytes(0));
 }
 
 TEST_F(ProcessMemoryTest, TheMemoryOfAContextGoesWithItAndNoOther) {

@@ -2,8 +2,10 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.h"
 
@@ -235,7 +237,17 @@ void ServedProcess::handle(const Call& call) {
 void ServedProcess::destroy_context(const Call& call) {
   const uint64_t context = call.arguments[0];
   if (!streams_.has_context(context)) return answers_.answer(call, CUDA_ERROR_INVALID_CONTEXT);
-  completions_.when_all_done(streams_.all_of(context), [this, call, context](CUresult result) {
+  std::vector<CUstream> streams = streams_.all_of(context);
+  // Streams of others may be about to copy from its memory, or to it.
+  for (CUstream stream : streams_.using_memory(nullptr)) {
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) {
+      streams.push_back(stream);
+    }
+  }
+  // What is asked meanwhile comes too late: it would be done beside the end of what it is about.
+  streams_.end_context(context);
+  process_memory_.withdraw_all_of(context);
+  completions_.when_all_done(streams, [this, call, context](CUresult result) {
     clear_context(context);
     answers_.forget_noted();
     answers_.answer(call, result);

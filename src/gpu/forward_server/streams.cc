@@ -249,6 +249,24 @@ CUresult Streams::use(uint64_t number, CUstream* stream) {
   return CUDA_SUCCESS;
 }
 
+CUresult Streams::use_for_memory(uint64_t number, CUstream* stream) {
+  if (const CUresult result = use(number, stream)) return result;
+  table_.find(number)->uses_memory = true;
+  return CUDA_SUCCESS;
+}
+
+std::vector<CUstream> Streams::using_memory(CUstream but) {
+  std::vector<CUstream> found;
+  const auto look = [&](Entry& entry) {
+    if (!entry.uses_memory || entry.stream == but) return;
+    entry.uses_memory = driver_->stream_query(entry.stream) == CUDA_ERROR_NOT_READY;
+    if (entry.uses_memory) found.push_back(entry.stream);
+  };
+  table_.for_each([&](uint64_t, Entry& entry) { look(entry); });
+  for (Entry& entry : leaving_) look(entry);
+  return found;
+}
+
 std::vector<CUstream> Streams::all() {
   std::vector<CUstream> found;
   release_idle();

@@ -40,6 +40,8 @@ class Streams {
 
   bool has_context(uint64_t context) const { return contexts_.count(context) != 0; }
   std::vector<uint64_t> contexts() const;
+  // Nothing new comes into it; its streams stay.
+  void end_context(uint64_t context) { contexts_.erase(context); }
   // It goes with all its streams, whose work is over or goes on as after destroy().
   void destroy_context(uint64_t context);
 
@@ -49,6 +51,12 @@ class Streams {
   // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
   // it must. Null in `stream` unless it succeeds.
   CUresult use(uint64_t number, CUstream* stream);
+  // The same for work that reads or writes memory by its address.
+  CUresult use_for_memory(uint64_t number, CUstream* stream);
+  // Those, but this one, that were used for memory and have not done all of it: memory that is
+  // freed meanwhile would be touched after it has gone. A kernel may touch what it likes: its
+  // stream is not among them for that.
+  std::vector<CUstream> using_memory(CUstream but);
   // How often something was queued on it; 0 if there is none.
   uint64_t work_of(uint64_t number);
   // Whether it has a share of the multiprocessors rather than all; as of its last use.
@@ -69,6 +77,7 @@ class Streams {
     uint64_t context = 0;
     uint64_t default_stream = 0;  // of its context; its own number if it is that
     bool blocking = true;
+    bool uses_memory = false;        // since it was seen to be idle
     uint64_t work = 0;               // how often something was queued
     uint64_t joined_by_default = 0;  // the work that the default stream has waited for
     uint64_t saw_default = 0;        // the default stream's work that it has waited for

@@ -15,6 +15,19 @@ std::string schema_of(Database& database) {
   return schema;
 }
 
+// A catalog as a worker of then left it, with these rows.
+void make_older(const std::string& path, size_t version, const std::string& insertion) {
+  auto older = Database::open(path);
+  ASSERT_TRUE(migrate(**older, version).ok());
+  ASSERT_TRUE((*older)->run(insertion).ok());
+}
+
+std::string async_invocations(const std::string& rows) {
+  return "INSERT INTO async_invocations (tenant, id, function_name, payload, content_type, "
+         "client_context, trace_id, idempotency_key, submitted_at_ns, attempts, state) VALUES " +
+         rows;
+}
+
 TEST(Migrations, EveryOlderVersionReachesTheSchemaThatAnEmptyOneReaches) {
   const TemporaryFolder folder;
   auto fresh = Database::open(folder / "fresh.db");
@@ -30,18 +43,13 @@ TEST(Migrations, EveryOlderVersionReachesTheSchemaThatAnEmptyOneReaches) {
 
 TEST(Migrations, DataOfAnOlderVersionIsKept) {
   const TemporaryFolder folder;
-  {
-    auto older = Database::open(folder / "catalog.db");
-    ASSERT_TRUE(migrate(**older, 1).ok());
-    ASSERT_TRUE((*older)
-                    ->run("INSERT INTO functions (tenant, name, revision, kind, runtime, "
-                          "runtime_name, handler, description, role, timeout_ns, memory_bytes, "
-                          "gpu_memory_bytes, gpu_launch_mode, weight, max_concurrency, "
-                          "code_sha256, code_bytes, last_modified_ns) VALUES (1, 'old', 4, "
-                          "'handler', 'provided', 'provided', '', '', '', 1000000000, 1, 0, "
-                          "'compute', 1.0, 1, '', 0, 0)")
-                    .ok());
-  }
+  make_older(
+      folder / "catalog.db", 1,
+      "INSERT INTO functions (tenant, name, revision, kind, runtime, runtime_name, handler, "
+      "description, role, timeout_ns, memory_bytes, gpu_memory_bytes, gpu_launch_mode, "
+      "weight, max_concurrency, code_sha256, code_bytes, last_modified_ns) VALUES (1, 'old', "
+      "4, 'handler', 'provided', 'provided', '', '', '', 1000000000, 1, 0, 'compute', 1.0, "
+      "1, '', 0, 0)");
   TestLoop loop;
   auto catalog = Catalog::open(folder / "catalog.db", {}, loop.post());
   ASSERT_TRUE(catalog.ok());
@@ -50,17 +58,10 @@ TEST(Migrations, DataOfAnOlderVersionIsKept) {
 
 TEST(Migrations, WhatInvocationsOfBeforeTakeIsCounted) {
   const TemporaryFolder folder;
-  {
-    auto older = Database::open(folder / "catalog.db");
-    ASSERT_TRUE(migrate(**older, 29).ok());
-    ASSERT_TRUE((*older)
-                    ->run("INSERT INTO async_invocations (tenant, id, function_name, payload, "
-                          "content_type, client_context, trace_id, idempotency_key, "
-                          "submitted_at_ns, attempts, state) VALUES (3, randomblob(16), 'f', "
-                          "zeroblob(100), '', 'abc', '', '', 0, 0, 'queued'), (3, randomblob(16), "
-                          "'f', zeroblob(20), '', '', '', '', 0, 0, 'queued')")
-                    .ok());
-  }
+  make_older(folder / "catalog.db", 29,
+             async_invocations("(3, randomblob(16), 'f', zeroblob(100), '', 'abc', '', '', 0, 0, "
+                               "'queued'), (3, randomblob(16), 'f', zeroblob(20), '', '', '', '', "
+                               "0, 0, 'queued')"));
   TestLoop loop;
   auto catalog = Catalog::open(folder / "catalog.db", {}, loop.post());
   ASSERT_TRUE(catalog.ok());
@@ -71,17 +72,10 @@ TEST(Migrations, WhatInvocationsOfBeforeTakeIsCounted) {
 
 TEST(Migrations, KeysOfInvocationsOfBeforeLoseTheNumberOfTheirTenant) {
   const TemporaryFolder folder;
-  {
-    auto older = Database::open(folder / "catalog.db");
-    ASSERT_TRUE(migrate(**older, 30).ok());
-    ASSERT_TRUE((*older)
-                    ->run("INSERT INTO async_invocations (tenant, id, function_name, payload, "
-                          "content_type, client_context, trace_id, idempotency_key, "
-                          "submitted_at_ns, attempts, state) VALUES (13, randomblob(16), 'f', '', "
-                          "'', '', '', '13/f/sdk/1/2/3', 0, 0, 'queued'), (13, randomblob(16), "
-                          "'f', '', '', '', '', '', 0, 0, 'queued')")
-                    .ok());
-  }
+  make_older(folder / "catalog.db", 30,
+             async_invocations("(13, randomblob(16), 'f', '', '', '', '', '13/f/sdk/1/2/3', 0, 0, "
+                               "'queued'), (13, randomblob(16), 'f', '', '', '', '', '', 0, 0, "
+                               "'queued')"));
   TestLoop loop;
   auto catalog = Catalog::open(folder / "catalog.db", {}, loop.post());
   ASSERT_TRUE(catalog.ok());

@@ -91,6 +91,26 @@ class ExecutorProcess {
     pid_ = -1;
     return status;
   }
+  // For a test that fails: how it is, and what it said of its end.
+  std::string state() {
+    std::string text = "the executor runs";
+    siginfo_t end{};
+    if (pid_ <= 0 ||
+        (waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         end.si_pid != 0)) {
+      text = "the executor has ended: " + std::to_string(end.si_code) + ", " +
+             std::to_string(end.si_status);
+    }
+    std::vector<char> buffer(protocol::kExecutorMessage.count);
+    for (pollfd ready = {socket_.get(), POLLIN, 0}; poll(&ready, 1, 0) == 1;) {
+      auto packet = receive_packet(socket_.get(), buffer);
+      if (!packet.ok() || !*packet) break;
+      auto message = protocol::decode_executor_message({buffer.data(), (*packet)->size});
+      const auto* broken = message.ok() ? std::get_if<protocol::Broken>(&*message) : nullptr;
+      if (broken != nullptr) text += "; it said: " + to_string(broken->error);
+    }
+    return text;
+  }
   int socket() const { return socket_.get(); }
   // How many descriptors the executor has open, and threads.
   size_t open_files() const { return entries_in("fd"); }
