@@ -434,7 +434,8 @@ void ClusterNode::catch_up(const FunctionName& function, std::function<void(Resu
 void ClusterNode::route(http::ForwardCall call) {
   auto forward = std::make_shared<Forward>(std::move(call));
   forward->client = std::make_shared<http::Responder>(std::move(forward->call.responder));
-  if (forward->client->stream() == nullptr) {
+  // One that is signed came whole, also where it could have streamed.
+  if (forward->client->stream() == nullptr || !forward->call.request.body.empty()) {
     forward->body = std::make_shared<const std::string>(std::move(forward->call.request.body));
   }
   const std::string_view key = forward->call.request.headers.get("amz-sdk-invocation-id");
