@@ -53,6 +53,20 @@ def identity_model(tensors):
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16))
 
 
+def large_model(folder):
+    """y = x @ the weights that it returns, 36 MiB in a file of their own: large.onnx and large.onnx.data."""
+    size = 3072
+    weights = np.tile(((np.arange(size) % 7) - 3).astype(np.float32), (size, 1))
+    external = b"".join(field(13, field(1, key) + field(2, value)) for key, value in (
+        ("location", "large.onnx.data"), ("offset", "0"), ("length", str(weights.nbytes))))
+    constant = field(1, size) + field(1, size) + field(2, 1) + field(8, "w") + external + field(14, 1)
+    graph = (field(1, field(1, "x") + field(1, "w") + field(2, "y") + field(4, "MatMul")) + field(2, "large") + field(5, constant)
+             + field(11, value_info("x", ["n", size])) + field(12, value_info("y", ["n", size])))
+    (folder / "large.onnx").write_bytes(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16)))
+    weights.tofile(folder / "large.onnx.data")
+    return weights
+
+
 def lambent(worker, *arguments):
     return subprocess.run([LAMBENT, *map(str, arguments), "--endpoint", worker.endpoint], capture_output=True, text=True, timeout=120)
 

@@ -12,7 +12,8 @@ import botocore.awsrequest
 import botocore.credentials
 
 from harness import WorkerTest, make_zip, stop_without_leftovers
-from tenants import TokenWorker
+from tenants import Caller, Operator, TokenWorker
+from test_cluster import Cluster
 
 ROLE = "arn:aws:iam::123456789012:role/r"
 ECHO = "import json\ndef handler(event, context):\n    return {'statusCode': 200, 'body': json.dumps(event)}\n"
@@ -41,6 +42,13 @@ def ask(url, method="GET", body=None, headers=None):
             return response.status, response.headers, response.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
+
+
+def signed(url, body, key):
+    """The headers of a POST."""
+    request = botocore.awsrequest.AWSRequest("POST", url, data=body, headers={"Content-Type": "text/plain"})
+    botocore.auth.SigV4Auth(botocore.credentials.Credentials(*key), "lambda", "us-east-1").add_auth(request)
+    return dict(request.headers.items())
 
 
 class AdaptersTest(WorkerTest):
@@ -235,10 +243,7 @@ class TokensTest(unittest.TestCase):
                                     Code={"ZipFile": make_zip({"app.py": source})})
 
     def signed(self, url, body=b"", key=None):
-        request = botocore.awsrequest.AWSRequest("POST", url, data=body, headers={"Content-Type": "text/plain"})
-        credentials = botocore.credentials.Credentials(*(key or self.keys.values()))
-        botocore.auth.SigV4Auth(credentials, "lambda", "us-east-1").add_auth(request)
-        return dict(request.headers.items())
+        return signed(url, body, key or self.keys.values())
 
     def test_a_url_takes_a_token_or_a_signature(self):
         self.create("closed")
@@ -292,6 +297,28 @@ class TokensTest(unittest.TestCase):
         caller.create("server", make_zip({"server.py": server}), handler="python3 server.py", tags={"lambent:kind": "http"})
         url = f"{self.worker.endpoint}/f/server/"
         self.assertEqual(ask(url, "POST", b"x", self.signed(url, b"x"))[0], 401)
+
+
+class ClusterTest(unittest.TestCase):
+    def test_signed_requests_with_bodies_are_passed_on_whole(self):
+        cluster = Cluster(self, names="ab", flags=("--auth", "tokens"))
+        operators = {name: Operator(cluster[name], cluster.folder / f"{name}.sock") for name in "ab"}
+
+        def states(name):
+            return [member["state"] for member in operators[name].request("GET", "/v1/cluster").json["members"]]
+        for name in "ab":
+            cluster.wait_for(lambda name=name: states(name) == ["up", "up"])
+        operators["a"].create_tenant("red")
+        cluster.wait_for(lambda: "red" in [each["name"] for each in operators["b"].request("GET", "/v1/tenants").json["tenants"]])
+        Caller(cluster["a"], operators["a"].create_token("red")["secret"]).create_python("echo", ECHO)
+        operators["b"].request("POST", "/v1/cluster/nodes/b/drain")
+        token = operators["b"].create_token("red")
+        url = f"{cluster['b'].endpoint}/f/echo/path"
+        for body in (b"", b"signed", b"x" * (1 << 20)):
+            status, _, answer = ask(url, "POST", body, signed(url, body, (token["aws_access_key_id"], token["aws_secret_access_key"])))
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(json.loads(answer).get("body", ""), body.decode())
+        self.assertEqual(operators["b"].request("GET", "/v1/cluster").json["requests"]["forwarded"] >= 3, True)
 
 
 if __name__ == "__main__":

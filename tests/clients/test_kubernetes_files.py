@@ -99,6 +99,14 @@ class Files(unittest.TestCase):
                 with self.subTest(version, kind=document["kind"]):
                     kubernetes_validate.validate(document, version, strict=True)
 
+    def test_kuberay_starts_the_ray_that_was_tested(self):
+        spec = yaml.safe_load((FOLDER / "raycluster.yaml").read_text())["spec"]
+        tested = re.search("^ray==(.+)$", (pathlib.Path(__file__).parent / "ray-requirements.txt").read_text(), re.MULTILINE)[1]
+        self.assertEqual(spec["rayVersion"], tested)
+        for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+            image = group["template"]["spec"]["containers"][0]["image"]
+            self.assertEqual(image.rpartition(":")[2], tested, image)
+
     def test_the_pods_of_kuberay_fit_the_api_and_their_workers_know_every_option(self):
         cluster = yaml.safe_load((FOLDER / "raycluster.yaml").read_text())
         # What KubeRay's own schema (v1) has; the file was held against all of it when it was written.

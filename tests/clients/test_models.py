@@ -13,8 +13,8 @@ import tritonclient.http as triton
 import tritonclient.http.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
-from model_worker import (BRAINS, EVERY_TYPE, INT64, WEIGHTS, ModelWorkerTest, deploy_model, field, identity_model, lambent, matrix_model,
-                          value_info)
+from model_worker import (BRAINS, EVERY_TYPE, INT64, WEIGHTS, ModelWorkerTest, deploy_model, field, identity_model, lambent, large_model,
+                          matrix_model, value_info)
 
 
 class ModelsTest(ModelWorkerTest):
@@ -266,20 +266,12 @@ class ModelsTest(ModelWorkerTest):
         self.client().infer("scores", [self.input_of(np.ones((1, 4), dtype=np.float32))])
 
     def test_a_model_that_is_too_large_for_a_package_lies_in_a_volume(self):
-        size = 3072  # weights of 36 MiB, in a file of their own
-        weights = np.tile(((np.arange(size) % 7) - 3).astype(np.float32), (size, 1))
-        external = b"".join(field(13, field(1, key) + field(2, value)) for key, value in (
-            ("location", "large.onnx.data"), ("offset", "0"), ("length", str(weights.nbytes))))
-        constant = field(1, size) + field(1, size) + field(2, 1) + field(8, "w") + external + field(14, 1)
-        graph = (field(1, field(1, "x") + field(1, "w") + field(2, "y") + field(4, "MatMul")) + field(2, "large") + field(5, constant)
-                 + field(11, value_info("x", ["n", size])) + field(12, value_info("y", ["n", size])))
-        (self.folder / "large.onnx").write_bytes(field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16)))
-        weights.tofile(self.folder / "large.onnx.data")
+        weights = large_model(self.folder)
         for how in ("sent", "unchanged"):
             deployed = lambent(self.worker, "deploy", self.folder / "large.onnx")
             self.assertEqual(deployed.returncode, 0, deployed.stderr)
             self.assertRegex(deployed.stderr, rf"large-weights: \w+/large.onnx.data +36 MiB +{how}")
-        x = np.ones((1, size), np.float32)
+        x = np.ones((1, len(weights)), np.float32)
         given = triton.InferInput("x", x.shape, "FP32")
         given.set_data_from_numpy(x)
         answer = self.client().infer("large", [given]).as_numpy("y")

@@ -185,12 +185,55 @@ class OnRay(RayTest):
         self.ray.shutdown()
         self.of_ray.shutdown()
         time.sleep(self.lambent.LEASE + 2)  # nobody tells them who is a member any more
-        self.assertEqual(self.workers(), before)
-        for address in self.addresses:
-            self.assertEqual(invoke(address, "total", {"numbers": [1, 1]}), {"sum": 2})
-            with urllib.request.urlopen(address + "/v1/cluster", timeout=10) as answer:
-                states = [member["state"] for member in json.load(answer)["members"]]
-            self.assertEqual(states, ["up", "up"])
+        assert_goes_on(self, before)
+
+
+def assert_goes_on(test, workers):
+    """The same processes are members of each other and answer."""
+    test.assertEqual(test.workers(), workers)
+    for address in test.addresses:
+        test.assertEqual(invoke(address, "total", {"numbers": [1, 1]}), {"sum": 2})
+        with urllib.request.urlopen(address + "/v1/cluster", timeout=10) as answer:
+            states = [member["state"] for member in json.load(answer)["members"]]
+        test.assertEqual(states, ["up", "up"])
+
+
+@NEEDS_RAY
+@NEEDS_TIME
+class WithoutTheHead(RayTest):
+    """The state service of Ray's head is killed, and raylets give up a minute later."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.begin(nodes=2)
+        cls.cluster = cls.start().wait_until_up(120)
+        cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
+        deploy_total(cls.addresses[0])
+
+    def processes(self, kind):
+        return [each.process for node in self.of_ray.list_all_nodes() for each in node.all_processes.get(kind, [])]
+
+    def test_workers_members_and_calls_go_on(self):
+        before = self.workers()
+        agents = [status["pid"] for status in self.cluster.status()]
+        raylets = self.processes("raylet")
+        self.assertEqual((len(before), len(agents), len(raylets)), (2, 2, 2))
+        self.ray.shutdown()  # a driver ends itself without a head; the agents stay
+        head = self.processes("gcs_server")
+        self.assertEqual(len(head), 1)
+        head[0].kill()
+        head[0].wait()
+        calls = 0
+        deadline = time.monotonic() + 150
+        # Until raylets and agents are gone too, no call fails and each node sees the other.
+        while any(raylet.poll() is None for raylet in raylets) or any(os.path.exists(f"/proc/{agent}") for agent in agents):
+            self.assertLess(time.monotonic(), deadline, "Ray's processes go on without a head")
+            assert_goes_on(self, before)
+            calls += 1
+            time.sleep(0.5)
+        self.assertGreater(calls, 10)
+        time.sleep(self.lambent.LEASE + 2)
+        assert_goes_on(self, before)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Objects and all kinds of functions on several nodes: what one node has another one reads, work goes where there is room, and
 what it needs follows."""
 import array
+import hashlib
 import json
 import sys
 import unittest
@@ -10,6 +11,7 @@ from cluster_world import SlowLink
 from harness import PREFIX, HttpError, make_zip
 from tenants import Caller
 from test_cluster import Cluster
+from test_graph_requests import multipart
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
@@ -38,6 +40,15 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler)
 """
 # An http function that speaks the inference protocol, as models do.
 MODEL = HELLO.replace("do_GET", "do_POST").replace("b\"hello\"", "b'{\"m\"}'")
+
+
+def scaled_by_its_graph(worker, factor):
+    """What a request that brings its graph makes of 1, 2, 3, 4."""
+    package = make_zip({"graph.json": json.dumps(kernels.scale_graph(factor=factor)), **kernels.bundle_files()})
+    request = json.dumps({"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]}).encode()
+    body, headers = multipart(package=package, request=request)
+    answer = worker.request("POST", f"/v1/graphs/{hashlib.sha256(package).hexdigest()}/invocations", body, headers)
+    return answer.json["outputs"][0]["data"]
 
 
 def forwarded(cluster, name):
@@ -256,12 +267,47 @@ class Kinds(unittest.TestCase):
             with self.assertRaises(LambentError):
                 scale(x=array.array("f", [1, 2]), outputs=("y",))
 
+    def test_graphs_that_come_with_requests(self):
+        graph = make_zip({"graph.json": json.dumps(kernels.scale_graph(factor=3.0)), **kernels.bundle_files()})
+        digest = hashlib.sha256(graph).hexdigest()
+        run = json.dumps({"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]})
+        with self.assertRaises(HttpError) as caught:
+            self.elsewhere(lambda b: b.request("POST", f"/v1/graphs/{digest}/invocations", run))
+        self.assertEqual((caught.exception.status, caught.exception.headers["x-lambent-error-type"]), (404, "Graph.NotFound"))
+        self.assertEqual(self.elsewhere(lambda b: b.request("PUT", f"/v1/graphs/{digest}", graph)).json["digest"], digest)
+        reply = self.elsewhere(lambda b: b.request("POST", f"/v1/graphs/{digest}/invocations", run))
+        self.assertEqual(reply.json["outputs"][0]["data"], [3, 6, 9, 12])
+        self.assertEqual(self.elsewhere(lambda b: scaled_by_its_graph(b, 5.0)), [5, 10, 15, 20])
+        # At a node that can run them they stay.
+        before = forwarded(self.cluster, "a")
+        self.assertEqual(scaled_by_its_graph(self.cluster["a"], 7.0), [7, 14, 21, 28])
+        self.assertEqual(forwarded(self.cluster, "a"), before)
+        kept = [each["digest"] for each in self.cluster["a"].request("GET", "/v1/graphs").json["graphs"]]
+        self.assertIn(digest, kept)
+        self.assertEqual(self.cluster["b"].request("GET", "/v1/graphs").json["graphs"], [])
+        self.assertEqual(self.cluster["b"].request("DELETE", f"/v1/graphs/{digest}").json["digest"], digest)
+        self.assertNotIn(digest, [each["digest"] for each in self.cluster["a"].request("GET", "/v1/graphs").json["graphs"]])
+
     def test_workflows_with_what_they_read_and_make(self):
         with Client(self.cluster["b"].endpoint) as client:
             x = client.put(array.array("f", [1, 2, 3, 4]))
             answer = self.elsewhere(lambda b: b.invoke("flow", {"x": x.id})).json
             self.assertEqual(answer["bytes"], 16)
             self.assertEqual(client.get(answer["y"]["object"]).data.cast("B").cast("f").tolist(), [2, 4, 6, 8])
+
+
+class WithoutGpus(unittest.TestCase):
+    def test_graphs_that_come_with_requests_run_where_a_gpu_is(self):
+        cluster = Cluster(self, names="ab", gpu={"a": "none", "b": "emulated:tiny"})
+        cluster.wait_until_up()
+        for name in "ab":
+            self.assertEqual(scaled_by_its_graph(cluster[name], 2.5), [2.5, 5, 7.5, 10])
+        self.assertEqual(len(cluster["b"].request("GET", "/v1/graphs").json["graphs"]), 1)
+        cluster["b"].kill()
+        cluster.wait_for(lambda: cluster.states("a")["b"] == "lost")
+        with self.assertRaises(HttpError) as caught:
+            scaled_by_its_graph(cluster["a"], 2.5)
+        self.assertIn("GPU", caught.exception.body.decode())
 
 
 class _ClassCleanup:

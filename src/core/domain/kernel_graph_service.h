@@ -19,6 +19,8 @@ namespace lambent {
 // A kept graph runs as a kernel function that no catalog has. No function that is deployed can have
 // such a name.
 constexpr std::string_view kKeptGraphPrefix = "graph@";
+// So much of the digest follows, unless two begin alike: the later one has more.
+constexpr size_t kKeptGraphDigits = 12;
 inline bool is_kept_graph(const FunctionName& name) {
   return name.name.starts_with(kKeptGraphPrefix);
 }

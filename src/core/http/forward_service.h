@@ -21,6 +21,7 @@ namespace lambent::http {
 // Which nodes may answer a request.
 enum class Destination {
   kAnyNode,         // it runs a function, at most once
+  kHereOrAnyNode,   // the same of what each node keeps for itself: elsewhere if not here
   kAnyNodeAndMore,  // it submits an invocation that runs at least once: a node lost is no end of it
   kHome,            // it changes functions: at the home, or where all share a catalog elsewhere
   kHomeOrHere,      // it reads the catalog

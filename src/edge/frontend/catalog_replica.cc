@@ -16,6 +16,9 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kPeriod = seconds(1);
+// After which what failed is tried again.
+constexpr Duration kFirstWait = seconds(10);
+constexpr Duration kMostWait = seconds(600);
 constexpr size_t kMostRecord = 64 * 1024 * 1024;
 
 // Of names of functions, versions and aliases.
@@ -102,6 +105,9 @@ void CatalogReplica::ask_soon() {
 void CatalogReplica::ask() {
   if (!uses_.is_replica()) return finish({});
   busy_ = true;
+  // All of it is looked at again.
+  const auto is_due = [&](const auto& each) { return uses_.loop.now() >= each.second.again; };
+  if (std::ranges::any_of(failed_, is_due)) known_version_.clear();
   uses_.ask_home("/v1/cluster/catalog?known=" + known_version_,
                  [self = self_](Result<http::Response> answer) {
                    if (*self != nullptr) (*self)->answered(std::move(answer));
@@ -133,7 +139,9 @@ void CatalogReplica::read_catalog(const json& catalog) {
   // What belongs to a function comes after it.
   std::ranges::stable_sort(steps_, {}, &Step::name);
   there_ = there;
-  std::erase_if(not_copied_, [&](const auto& each) { return !there.contains(each.first); });
+  const auto is_gone = [&](const auto& each) { return !there.contains(each.first); };
+  std::erase_if(not_copied_, is_gone);
+  std::erase_if(failed_, is_gone);
   for (const json& each : catalog.value("tenants", json::array())) {
     if (!each.is_object()) continue;
     const Name name{text_at(each, "name"), ""};
@@ -161,8 +169,7 @@ void CatalogReplica::read_functions(const json& functions, std::set<Name>& there
     const Name function{name.first, split_qualifier(name.second).name};
     if (is_qualified(name.second) && !there.contains(function)) continue;
     there.insert(name);
-    const auto failed = failed_.find(name);
-    if (failed != failed_.end() && failed->second == digest) continue;
+    if (waits(name, digest)) continue;
     const auto tenant = uses_.access.find_tenant(name.first);
     if (!tenant.ok()) continue;
     if (const auto begun = uses_.functions.deployment({tenant->id, name.second});
@@ -170,10 +177,11 @@ void CatalogReplica::read_functions(const json& functions, std::set<Name>& there
       continue;
     }
     if (digest_here(tenant->id, name.second) != digest) {
-      steps_.push_back({name, digest});
-    } else if (!copied_.contains(name)) {
-      remember(name, true);
+      add_step(name, digest);
+      continue;
     }
+    failed_.erase(name);
+    if (!copied_.contains(name)) remember(name, true);
   }
 }
 
@@ -185,13 +193,36 @@ bool CatalogReplica::look_at(const DeploymentStatus& begun, const Name& name,
   }
   // Of a change before, this one has not been tried.
   if (digest_of_copy(copy_of(begun.spec)) != digest) return false;
-  if (is_retryable(begun.failure->code)) {
-    steps_.push_back({name, digest});
+  const auto failed = failed_.find(name);
+  const bool is_due = failed != failed_.end() && failed->second.digest == digest;
+  if (is_due || is_retryable(begun.failure->code)) {
+    add_step(name, digest);
   } else {
-    failed_[name] = digest;
+    note_failed(name, digest);
   }
   note_not_copied(name, *begun.failure);
   return true;
+}
+
+void CatalogReplica::add_step(const Name& name, const std::string& digest) {
+  // The next try waits longer, however this one ends.
+  const auto failed = failed_.find(name);
+  if (failed != failed_.end() && failed->second.digest == digest) note_failed(name, digest);
+  steps_.push_back({name, digest});
+}
+
+void CatalogReplica::note_failed(const Name& name, const std::string& digest) {
+  Failed& failed = failed_[name];
+  const bool is_first = failed.digest != digest;
+  failed.digest = digest;
+  failed.wait = is_first ? kFirstWait : std::min(2 * failed.wait, kMostWait);
+  failed.again = uses_.loop.now() + failed.wait;
+}
+
+bool CatalogReplica::waits(const Name& name, const std::string& digest) const {
+  const auto failed = failed_.find(name);
+  return failed != failed_.end() && failed->second.digest == digest &&
+         uses_.loop.now() < failed->second.again;
 }
 
 void CatalogReplica::note_not_copied(const Name& name, const Error& why) {
@@ -383,13 +414,13 @@ void CatalogReplica::apply(const Step& step, FunctionChange change) {
   const FunctionName function = change.spec.name;
   const auto done = [self = self_, step, expected, function](const Result<FunctionSpec>& spec) {
     if (*self == nullptr) return;
-    // Answered before it ended.
-    if (spec.ok() && (*self)->uses_.functions.deployment(function)) (*self)->known_version_.clear();
+    const bool goes_on = spec.ok() && (*self)->uses_.functions.deployment(function);
+    if (goes_on) (*self)->known_version_.clear();
     if (spec.ok() && spec->code_sha256 != expected) {
       return (*self)->step_done(
           step, Error{ErrorCode::kDataLoss, "the code that came has another digest"});
     }
-    (*self)->step_done(step, spec.ok() ? Result<void>() : spec.error());
+    (*self)->step_done(step, spec.ok() ? Result<void>() : spec.error(), goes_on);
   };
   if (is_version_record(change.spec.name)) {
     return uses_.copies.copy_version(std::move(change), done);
@@ -402,17 +433,17 @@ void CatalogReplica::apply(const Step& step, FunctionChange change) {
   uses_.functions.update_function(std::move(change), done);
 }
 
-void CatalogReplica::step_done(const Step& step, const Result<void>& outcome) {
+void CatalogReplica::step_done(const Step& step, const Result<void>& outcome, bool goes_on) {
   if (outcome.ok()) {
-    failed_.erase(step.name);
+    if (!goes_on) failed_.erase(step.name);
     not_copied_.erase(step.name);
     remember(step.name, !step.removes);
   } else {
     note_not_copied(step.name, outcome.error());
     if (is_retryable(outcome.error().code)) {
       known_version_.clear();
-    } else {
-      failed_[step.name] = step.digest;
+    } else if (!waits(step.name, step.digest)) {
+      note_failed(step.name, step.digest);
     }
   }
   next_step();

@@ -78,6 +78,10 @@ class CatalogReplica {
   // At a deployment that was answered before it ended, as its image or its packages take long: it
   // goes on, or it failed and is tried again, or not. False: it is of another change, and over.
   bool look_at(const DeploymentStatus& begun, const Name& name, const std::string& digest);
+  void note_failed(const Name& name, const std::string& digest);
+  void add_step(const Name& name, const std::string& digest);
+  // Whether the one with that digest failed, and it is too early to try it again.
+  bool waits(const Name& name, const std::string& digest) const;
   void note_not_copied(const Name& name, const Error& why);
   // The numbers that all nodes have for what is here.
   void take_numbers(const nlohmann::json& functions);
@@ -91,7 +95,8 @@ class CatalogReplica {
   void take_alias(const Step& step, const nlohmann::json& copy);
   void deploy(const Step& step, const nlohmann::json& copy);
   void apply(const Step& step, FunctionChange change);
-  void step_done(const Step& step, const Result<void>& outcome);
+  // `goes_on`: it was answered before it ended.
+  void step_done(const Step& step, const Result<void>& outcome, bool goes_on = false);
   // `read`: whether the home's catalog was.
   void finish(const Result<void>& read);
   // How the function is here, after that.
@@ -101,8 +106,14 @@ class CatalogReplica {
   const Dependencies uses_;
   const std::string record_;
   std::set<Name> copied_;
-  // What was tried of each and failed, by its digest: not again until it changes.
-  std::map<Name, std::string> failed_;
+  // What was tried and is wrong by all appearances, such as a package that no index has. Others
+  // have it, so that it is tried again, each time later; at once if it changes.
+  struct Failed {
+    std::string digest;
+    Duration wait{};
+    Instant again{};
+  };
+  std::map<Name, Failed> failed_;
   std::deque<Step> steps_;
   struct Waiting {
     FunctionName function;

@@ -1,10 +1,12 @@
 #include "edge/frontend/forwarding.h"
 
+#include "core/domain/kernel_graph_service.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/node_answers.h"
+#include "edge/frontend/openai_call.h"
 
 namespace lambent::frontend {
 namespace {
@@ -102,6 +104,23 @@ std::optional<Forwarding> forwarding_of_kept(const http::Request& request) {
   return Forwarding{Destination::kHomeOnly, ""};
 }
 
+// Which function serves the model is found by the node that is asked, which then names it.
+std::optional<Forwarding> forwarding_of_openai(const http::Request& request,
+                                               std::string_view path) {
+  if (is_openai_list(path)) return Forwarding{Destination::kHomeOrHere, ""};
+  const std::string_view function = request.headers.get(kServingFunction);
+  if (function.empty()) return std::nullopt;
+  return Forwarding{Destination::kAnyNode, std::string(function)};
+}
+
+// Graphs that come with requests are kept by each node for itself.
+std::optional<Forwarding> forwarding_of_graph(const http::Request& request,
+                                              const std::vector<std::string>& parts) {
+  if (parts.size() < 3 || asks_only_here(request)) return std::nullopt;
+  if (request.method == "DELETE") return Forwarding{Destination::kAllWhoKnow, ""};
+  return Forwarding{Destination::kHereOrAnyNode, std::string(kKeptGraphPrefix) + parts[2].substr(0, kKeptGraphDigits), true};
+}
+
 std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const auto parts = path_parts(http::path_of(request.target));
   if (!parts || parts->at(0) != "v1") return std::nullopt;
@@ -109,6 +128,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   if (parts->at(1) == "invocations" && parts->size() >= 3 && (request.method == "GET" || cancels)) {
     return Forwarding{Destination::kWhoKnows, ""};
   }
+  if (parts->at(1) == "graphs") return forwarding_of_graph(request, *parts);
   if (parts->at(1) == "volumes") return forwarding_of_kept(request);
   if (parts->at(1) == "objects" && parts->size() == 3) return forwarding_of_object(request);
   if (parts->at(1) != "functions" || parts->size() < 3) return std::nullopt;
@@ -143,6 +163,7 @@ std::optional<Forwarding> forwarding_of(const http::Request& request,
     return Forwarding{Destination::kAnyNode, std::move(name)};
   }
   const std::string_view path = http::path_of(request.target);
+  if (is_openai_path(path)) return forwarding_of_openai(request, path);
   if (is_layer_path(path)) return forwarding_of_kept(request);
   if (is_lambda_path(path)) return forwarding_of_lambda(request);
   return forwarding_of_native(request);

@@ -40,6 +40,27 @@ TEST(ForwardingTest, InvocationsGoToAnyNode) {
   EXPECT_EQ(of("POST", "/v2/models/net/infer"), (Forwarding{Destination::kAnyNode, "net"}));
 }
 
+TEST(ForwardingTest, RequestsForModelsGoWhereTheirFunctionRuns) {
+  EXPECT_FALSE(of("POST", "/v1/chat/completions")) << "its body names the model";
+  EXPECT_EQ(of("POST", "/v1/chat/completions", {{"X-Lambent-Serving-Function", "chat"}}),
+            (Forwarding{Destination::kAnyNode, "chat"}));
+  EXPECT_EQ(of("GET", "/v1/realtime?model=m", {{"X-Lambent-Serving-Function", "chat"}}),
+            (Forwarding{Destination::kAnyNode, "chat"}));
+  EXPECT_EQ(of("GET", "/v1/models"), (Forwarding{Destination::kHomeOrHere, ""}));
+  EXPECT_EQ(of("GET", "/v1/models/org/large"), (Forwarding{Destination::kHomeOrHere, ""}));
+}
+
+TEST(ForwardingTest, GraphsRunElsewhereOnlyIfNotHere) {
+  const std::string digest = "0123456789abcdef" + std::string(48, '0');
+  EXPECT_EQ(of("POST", "/v1/graphs/" + digest + "/invocations"),
+            (Forwarding{Destination::kHereOrAnyNode, "graph@0123456789ab", true}));
+  EXPECT_EQ(of("PUT", "/v1/graphs/" + digest),
+            (Forwarding{Destination::kHereOrAnyNode, "graph@0123456789ab", true}));
+  EXPECT_EQ(of("DELETE", "/v1/graphs/" + digest), (Forwarding{Destination::kAllWhoKnow, ""}));
+  EXPECT_FALSE(of("GET", "/v1/graphs"));
+  EXPECT_FALSE(of("PUT", "/v1/graphs/" + digest, {{"X-Lambent-Only-Here", "true"}}));
+}
+
 TEST(ForwardingTest, QualifiersStandInTheNameOrTheQuery) {
   EXPECT_EQ(of("POST", kInvoke + "?Qualifier=prod")->function, "f:prod");
   EXPECT_EQ(of("POST", kInvoke + "?Qualifier=$LATEST")->function, "f");

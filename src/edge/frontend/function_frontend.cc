@@ -29,7 +29,7 @@ constexpr std::string_view kPageSandbox =
 bool is_ours(std::string_view name) {
   return http::same_name(name, "Expect") || http::same_name(name, "X-Lambent-Tenant") ||
          http::same_name(name, kOwnAuthorization) || http::same_name(name, "Authorization") ||
-         http::same_name(name, kModelVersionsHeader);
+         http::same_name(name, kModelVersionsHeader) || http::same_name(name, kServingFunction);
 }
 
 bool is_of_body(std::string_view name) {

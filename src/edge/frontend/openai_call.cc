@@ -69,10 +69,13 @@ bool is_for_openai_model(std::string_view path) {
   return std::find(std::begin(kOfModels), std::end(kOfModels), path) != std::end(kOfModels);
 }
 
+bool is_openai_list(std::string_view path) {
+  return path.starts_with(kOpenaiModels) &&
+         (path.size() == kOpenaiModels.size() || path[kOpenaiModels.size()] == '/');
+}
+
 bool is_openai_path(std::string_view path) {
-  const bool is_list = path.starts_with(kOpenaiModels) &&
-                       (path.size() == kOpenaiModels.size() || path[kOpenaiModels.size()] == '/');
-  return is_list || is_for_openai_model(path);
+  return is_openai_list(path) || is_for_openai_model(path);
 }
 
 OpenaiModelFinder::OpenaiModelFinder(std::string content_type)

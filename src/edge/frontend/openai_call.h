@@ -18,8 +18,13 @@ bool is_openai_path(std::string_view path);
 // Paths such as "/v1/chat/completions" (docs/guides/openai.md lists them): such a request is a
 // function's, which gets the path as it is.
 bool is_for_openai_model(std::string_view path);
+// Whether it is the list of models, or one of them.
+bool is_openai_list(std::string_view path);
 // Its query names the model, because it asks for a WebSocket.
 inline constexpr std::string_view kOpenaiRealtime = "/v1/realtime";
+
+// Between nodes: the function that serves the model of a request, as the node found that was asked.
+inline constexpr std::string_view kServingFunction = "X-Lambent-Serving-Function";
 
 // The model that a body names: the text under "model" in the object that it is, or the part of that
 // name of a form. What is behind that is not looked at. One body, one thread.

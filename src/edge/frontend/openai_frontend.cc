@@ -31,20 +31,33 @@ void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::R
                             bool is_whole) {
   const std::string_view path = http::path_of(request.target);
   if (!is_for_openai_model(path)) return responder.send(answer_about_models(caller, request));
-  if (path == kOpenaiRealtime) {
+  if (std::string function(request.headers.get(kServingFunction)); !function.empty()) {
+    return pass_on(caller, std::move(function), std::move(request), std::move(responder));
+  }
+  find_model(
+      caller.tenant, std::move(request), std::move(responder), is_whole,
+      [this, caller](const std::string& model, http::Request its, http::Responder answering) {
+        auto function = models_.function_for(caller.tenant, model);
+        if (!function) return answering.send(no_such_openai_model(model));
+        pass_on(caller, *std::move(function), std::move(its), std::move(answering));
+      });
+}
+
+void OpenaiFrontend::find_model(TenantId tenant, http::Request request, http::Responder responder,
+                                bool is_whole, const Named& then) {
+  if (http::path_of(request.target) == kOpenaiRealtime) {
     if (request.method != "GET") return responder.send(wrong_method("GET"));
     const std::string model = http::query_value(http::query_of(request.target), "model");
     if (model.empty()) {
       return responder.send(openai_error(400, "the query names no model: ?model=NAME"));
     }
-    return pass_on(caller, model, std::move(request), std::move(responder));
+    return then(model, std::move(request), std::move(responder));
   }
   if (request.method != "POST") return responder.send(wrong_method("POST"));
   // Shared because a std::function is copied.
   const auto finder =
       std::make_shared<OpenaiModelFinder>(std::string(request.headers.get("Content-Type")));
-  const auto look = [this, caller, finder](std::string_view beginning,
-                                           bool is_all) -> BodyCollector::Then {
+  const auto look = [then, finder](std::string_view beginning, bool is_all) -> BodyCollector::Then {
     auto model = finder->look(beginning, is_all);
     if (!model.ok()) {
       return [error = model.error()](const http::Request&, http::Responder refused) {
@@ -52,13 +65,13 @@ void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::R
       };
     }
     if (!*model) return nullptr;
-    return [this, caller, name = **std::move(model)](http::Request its, http::Responder answering) {
-      pass_on(caller, name, std::move(its), std::move(answering));
+    return [then, name = **std::move(model)](http::Request its, http::Responder answering) {
+      then(name, std::move(its), std::move(answering));
     };
   };
   if (is_whole) return look(request.body, true)(std::move(request), std::move(responder));
   uses_.bodies.read_beginning(
-      caller.tenant, std::move(request), std::move(responder),
+      tenant, std::move(request), std::move(responder),
       [](const Error& error) { return openai_error(error); }, look);
 }
 
@@ -84,14 +97,12 @@ http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
   return no_such_openai_model(name);
 }
 
-void OpenaiFrontend::pass_on(const Caller& caller, const std::string& model, http::Request request,
+void OpenaiFrontend::pass_on(const Caller& caller, std::string function, http::Request request,
                              http::Responder responder) {
-  auto function = models_.function_for(caller.tenant, model);
-  if (!function) return responder.send(no_such_openai_model(model));
   if (!request.body.empty()) {
     request.headers.set("Content-Length", std::to_string(request.body.size()));
   }
-  FunctionTarget target{.name = *std::move(function),
+  FunctionTarget target{.name = std::move(function),
                         .target = request.target,
                         .prefix = "",
                         .protocol = Protocol::kOpenai};

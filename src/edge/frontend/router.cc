@@ -8,7 +8,6 @@
 #include "edge/frontend/access_log.h"
 #include "edge/frontend/audited_responder.h"
 #include "edge/frontend/cross_origin.h"
-#include "edge/frontend/forwarding.h"
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
@@ -20,6 +19,12 @@
 namespace lambent::frontend {
 
 namespace {
+
+// A request that waits.
+struct Held {
+  http::Request request;
+  http::Responder responder;
+};
 
 constexpr std::string_view kObjects = "/v1/objects";
 constexpr std::string_view kTenantHeader = "x-lambent-tenant";
@@ -197,6 +202,10 @@ void Router::handle(http::Request request, http::Responder responder) {
     }
   }
   const bool to_program = target || is_openai_path(http::path_of(request.target));
+  // Only nodes say that.
+  if (to_program && request.headers.contains(kServingFunction)) {
+    request.headers.set(kServingFunction, "");
+  }
   if (to_program) separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
   if (to_program && authenticator_.needs_body_digest(request)) {
     const bool is_openai = is_openai_path(http::path_of(request.target));
@@ -260,12 +269,12 @@ void Router::handle_signed(http::Request request, http::Responder responder) {
     return authenticate(aim, std::move(request), std::move(responder), digest);
   }
   // Shared between the thread that computes and the loop.
-  struct Held {
+  struct Digested {
     http::Request request;
     http::Responder responder;
     std::string digest;
   };
-  auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder), {}});
+  auto held = std::make_shared<Digested>(Digested{std::move(request), std::move(responder), {}});
   const bool queued = options_.offload([held] { held->digest = digest_of(held->request.body); },
                                        [this, held] {
                                          const Aim aim = aim_of(held->request);
@@ -318,10 +327,6 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
     return dispatch(principal, aim, std::move(request), std::move(responder));
   }
   // Deployed a moment ago; shared because a callback must be copyable.
-  struct Held {
-    http::Request request;
-    http::Responder responder;
-  };
   auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder)});
   const FunctionName function = function_of(name);
   forwards_->catch_up(
@@ -334,9 +339,9 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
         }
         if (!runs) return held->responder.send(unavailable(held->request, caught_up.error()));
         held->responder.send(not_here(
-            held->request, caught_up.ok()
-                               ? Error{ErrorCode::kNotFound, "this node does not have the function"}
-                               : caught_up.error()));
+            held->request, caught_up.ok() ? Error{ErrorCode::kNotFound,
+                                                  "function '" + function.name + "' does not exist"}
+                                          : caught_up.error()));
       });
 }
 
@@ -419,15 +424,60 @@ void Router::admit(Principal principal, const Aim& aim, http::Request request,
 
 void Router::choose_node(const Principal& principal, const Aim& aim, http::Request request,
                          http::Responder responder) {
-  auto what =
-      forwards_ == nullptr ? std::nullopt : forwarding_of(request, options_.function_domain);
+  if (forwards_ == nullptr) {
+    return dispatch(principal, aim, std::move(request), std::move(responder));
+  }
+  if (!aim.target && is_for_openai_model(http::path_of(request.target))) {
+    return choose_node_for_model(principal, aim, std::move(request), std::move(responder));
+  }
+  auto what = forwarding_of(request, options_.function_domain);
   if (!what) return dispatch(principal, aim, std::move(request), std::move(responder));
+  route(principal, aim, *std::move(what), std::move(request), std::move(responder));
+}
+
+void Router::choose_node_for_model(const Principal& principal, const Aim& aim,
+                                   http::Request request, http::Responder responder) {
+  const bool is_whole = authenticator_.needs_body_digest(request);
+  const auto pass_on = [this, principal, aim](std::string function, http::Request its,
+                                              http::Responder answering) {
+    its.headers.set(kServingFunction, function);
+    route(principal, aim, {http::Destination::kAnyNode, std::move(function)}, std::move(its),
+          std::move(answering));
+  };
+  openai_.find_model(
+      principal.tenant, std::move(request), std::move(responder), is_whole,
+      [this, principal, aim, pass_on](const std::string& model, http::Request its,
+                                      http::Responder answering) {
+        if (auto function = openai_.function_for(principal.tenant, model)) {
+          return pass_on(*std::move(function), std::move(its), std::move(answering));
+        }
+        // Deployed a moment ago, perhaps, through another node; shared because a callback must be
+        // copyable.
+        auto held = std::make_shared<Held>(Held{std::move(its), std::move(answering)});
+        forwards_->catch_up({principal.tenant, model}, [this, held, model, principal, aim,
+                                                        pass_on](const Result<void>& caught_up) {
+          if (auto function = openai_.function_for(principal.tenant, model)) {
+            return pass_on(*std::move(function), std::move(held->request),
+                           std::move(held->responder));
+          }
+          if (!caught_up.ok()) {
+            return held->responder.send(unavailable(held->request, caught_up.error()));
+          }
+          // A function that could not be copied here may be there.
+          route(principal, aim, {http::Destination::kHomeOrHere, ""}, std::move(held->request),
+                std::move(held->responder));
+        });
+      });
+}
+
+void Router::route(const Principal& principal, const Aim& aim, Forwarding what,
+                   http::Request request, http::Responder responder) {
   // What says in which form errors are answered.
   http::Request form{.method = request.method, .target = request.target};
   forwards_->route(
-      {.destination = what->destination,
-       .function = {principal.tenant, std::move(what->function)},
-       .creates = what->creates,
+      {.destination = what.destination,
+       .function = {principal.tenant, std::move(what.function)},
+       .creates = what.creates,
        .principal = principal,
        .tenant = access_.tenant_name(principal.tenant),
        .request = std::move(request),

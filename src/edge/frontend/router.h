@@ -17,6 +17,7 @@
 #include "edge/frontend/authenticator.h"
 #include "edge/frontend/cluster_frontend.h"
 #include "edge/frontend/dashboard_frontend.h"
+#include "edge/frontend/forwarding.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/graph_frontend.h"
 #include "edge/frontend/inference_frontend.h"
@@ -108,6 +109,11 @@ class Router {
   // To the node that is to answer it, which may be this one.
   void choose_node(const Principal& principal, const Aim& aim, http::Request request,
                    http::Responder responder);
+  // The same of one that is for the function which serves a model.
+  void choose_node_for_model(const Principal& principal, const Aim& aim, http::Request request,
+                             http::Responder responder);
+  void route(const Principal& principal, const Aim& aim, Forwarding what, http::Request request,
+             http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const Aim& aim,
                               const http::Request& request) const;

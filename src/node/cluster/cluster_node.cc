@@ -153,6 +153,18 @@ std::optional<Error> why_no_change(const MemberTable& table, const NameWatch& na
                "of its copies only; try again, or start it without --cluster-key"};
 }
 
+// Of a graph that comes with its request this node knows only that it takes a GPU.
+GpuRequest needs_of(const std::optional<NodeFacts::Known>& known, const FunctionName& name) {
+  if (known) return known->needs;
+  return {.memory = {}, .gpus = is_kept_graph(name) ? 1U : 0U};
+}
+
+// Whether this node takes work and has that.
+bool can_run_here(const MemberTable& table, const GpuRequest& needs) {
+  const routing::NodeIndex here = table.own_index();
+  return table.node(here).takes_work && table.could_hold(here, needs.gpus, needs.memory);
+}
+
 // Where a request goes. Nothing: no node takes work, as this one says in its own words. An error:
 // no node that takes work has what it needs.
 Result<std::optional<routing::Route>> route_of(const routing::Policy& policy,
@@ -408,7 +420,8 @@ void ClusterNode::catch_up(const FunctionName& function, std::function<void(Resu
 void ClusterNode::route(http::ForwardCall call) {
   auto forward = std::make_shared<Forward>(std::move(call));
   forward->client = std::make_shared<http::Responder>(std::move(forward->call.responder));
-  if (forward->client->stream() == nullptr) {
+  // One that is signed came whole, also where it could have streamed.
+  if (forward->client->stream() == nullptr || !forward->call.request.body.empty()) {
     forward->body = std::make_shared<const std::string>(std::move(forward->call.request.body));
   }
   const std::string_view key = forward->call.request.headers.get("amz-sdk-invocation-id");
@@ -437,6 +450,7 @@ void ClusterNode::choose(const ForwardPtr& forward) {
     if (why) return forward->refuse(*why);
   }
   const std::string home = table_.home();
+  const FunctionName& name = forward->call.function;
   switch (forward->call.destination) {
     case http::Destination::kHome:
       if (shares_catalog_ && (is_lost(home) || table_.may_be_silent(home, uses_.loop.now()))) {
@@ -450,6 +464,10 @@ void ClusterNode::choose(const ForwardPtr& forward) {
     case http::Destination::kWhoKnows:
     case http::Destination::kAllWhoKnow:
       return ask_who_knows(forward);
+    case http::Destination::kHereOrAnyNode:
+      refresh_own_report();
+      if (can_run_here(table_, needs_of(facts_.find(name), name))) return answer_here(forward);
+      [[fallthrough]];
     case http::Destination::kAnyNode:
     case http::Destination::kAnyNodeAndMore:
       return choose_any(forward);
@@ -476,7 +494,7 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   if (!known && is_replica() && !is_kept_graph(name) && !is_lost(table_.home())) {
     return go_home(forward);
   }
-  const GpuRequest needs = known ? known->needs : GpuRequest{};
+  const GpuRequest needs = needs_of(known, name);
   refresh_own_report();
   const routing::RouteRequest request{
       .function = hash_of(forward->call.tenant, known ? known->record : name),
@@ -753,7 +771,9 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, Whole
                                 "' keeps volumes and layers, and cannot be reached (" + how.why +
                                 "): functions run with what other nodes have of them"});
   }
-  const bool may_go_on = (not_sent && destination == http::Destination::kAnyNode) ||
+  const bool runs_once = destination == http::Destination::kAnyNode ||
+                         destination == http::Destination::kHereOrAnyNode;
+  const bool may_go_on = (not_sent && runs_once) ||
                          (destination == http::Destination::kAnyNodeAndMore && exchange != nullptr);
   if (may_go_on && !forward->was_home && forward->attempts < kMostAttempts) {
     ++counts_.retried;

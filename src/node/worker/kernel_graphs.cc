@@ -9,13 +9,9 @@
 namespace lambent::worker {
 namespace {
 
-// Digits of the digest in a function's name: no two of a tenant's graphs will share them, and where
-// they do the second has more.
-constexpr size_t kLeastDigits = 12;
-
 Error not_here(const std::string& digest) {
   return {ErrorCode::kNotFound,
-          "graph " + digest.substr(0, kLeastDigits) +
+          "graph " + digest.substr(0, kKeptGraphDigits) +
               " is not here, or no longer: send its package with the request"};
 }
 
@@ -113,7 +109,7 @@ bool KernelGraphs::is_taken(const FunctionName& name) const {
 
 FunctionName KernelGraphs::name_of(const Key& key) const {
   const auto& [tenant, digest] = key;
-  size_t digits = kLeastDigits;
+  size_t digits = kKeptGraphDigits;
   FunctionName name{tenant, std::string(kKeptGraphPrefix) + digest.substr(0, digits)};
   while (is_taken(name) && digits < digest.size()) name.name += digest[digits++];
   return name;
@@ -154,8 +150,8 @@ Result<KeptGraph> KernelGraphs::remove_graph(TenantId tenant, const std::string&
   const auto found = graphs_.find({tenant, digest});
   if (found == graphs_.end()) return not_here(digest);
   if (uses_.is_at_work(found->second.slot.id)) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "graph " + digest.substr(0, kLeastDigits) + " runs; try again when it has ended"};
+    return Error{ErrorCode::kFailedPrecondition, "graph " + digest.substr(0, kKeptGraphDigits) +
+                                                     " runs; try again when it has ended"};
   }
   KeptGraph kept = found->second.kept;
   evict(found);
