@@ -114,7 +114,7 @@ bool may_repeat(FunctionKind kind, const std::string& function, const Callees& c
 }
 
 void find_lost(const workflow::Value& input,
-               const std::map<InvocationId, workflow::CallKey>& makers,
+               const std::map<ObjectId, workflow::CallKey>& makers,
                const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure) {
   // What a call needs before it is queued is found missing before it runs.
   const bool is_refused = failure.type == kCallRejected;
@@ -122,7 +122,7 @@ void find_lost(const workflow::Value& input,
   std::set<workflow::CallKey> lost;
   bool is_of_run = false;
   for (const ObjectId object : workflow::objects_in(input)) {
-    const auto maker = makers.find(object.maker);
+    const auto maker = makers.find(object);
     is_of_run = is_of_run || maker != makers.end();
     if (!is_gone(object)) continue;
     if (maker == makers.end()) return;

@@ -42,10 +42,9 @@ workflow::KernelOutputs outputs_of(const workflow::Workflow& graph, uint32_t com
 bool may_repeat(FunctionKind kind, const std::string& function, const Callees& callees);
 
 // What a call of a kernel function that failed for want of its input has lost: calls of its run, by
-// the ids in `makers`, whose objects are gone. Where none of these is gone, they have been made
+// the objects in `makers`, whose objects are gone. Where none of these is gone, they have been made
 // again meanwhile, and the call may be. Nothing is to be done about objects of others.
-void find_lost(const workflow::Value& input,
-               const std::map<InvocationId, workflow::CallKey>& makers,
+void find_lost(const workflow::Value& input, const std::map<ObjectId, workflow::CallKey>& makers,
                const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure);
 
 // How it ended, as the run is to hear of it.

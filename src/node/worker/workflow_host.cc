@@ -183,15 +183,15 @@ void WorkflowHost::perform(CallEnded& work) {
   if (call.takes_room) --taking_room_;
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
-  // Another node gave it an id of its own.
-  const bool has_other_id = call.elsewhere && work.result.ok();
-  const InvocationId maker = has_other_id ? work.result->id : work.call;
+  // Another node gave it an id of its own, or it was made together with others.
+  const bool has_id = work.result.ok() && work.result->id != InvocationId{};
+  const InvocationId maker = has_id ? work.result->id : work.call;
   // The run ended before: what this made has no owner.
   if (run == nullptr) return remove_made_by(call.tenant, maker, how);
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, maker, result->value);
-    if (call.kind == FunctionKind::kKernel) run->makers[maker] = call.key;
+    if (call.kind == FunctionKind::kKernel) run->note_made(maker, call.key, result->value);
   } else if (store_ != nullptr && run->repeatable.contains(call.key.component)) {
     auto& failure = std::get<Failure>(how);
     failure.without_effects = true;
@@ -203,7 +203,7 @@ void WorkflowHost::perform(CallEnded& work) {
     };
     if (input.ok()) find_lost(*input, run->makers, is_gone, failure);
   }
-  record(*run, call, work.call, work.result, how);
+  record(*run, call, call.elsewhere ? work.call : maker, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
   if (is_late(*run)) return time_out(*run);
   const workflow::RunStep step = run->run->ended(call.key, std::move(how));

@@ -35,6 +35,12 @@ class WorkflowHost {
   struct Events {
     // Makes a call; Done comes once, perhaps before this returns.
     std::function<void(InvocationRequest, Done)> submit;
+    // Makes a call of a kernel function, perhaps together with others (CallBatches); the result
+    // then has the id of the invocation that they became. `elements` of the first dimension, 0: it
+    // is not known. Empty: it is submitted as every call.
+    std::function<void(const FunctionSpec&, InvocationRequest, uint64_t elements, bool by_value,
+                       Done)>
+        submit_kernel = {};
     // No run waits for that call any more.
     std::function<void(InvocationId)> forget;
     std::function<const FunctionSpec*(const FunctionName&)> find_function;

@@ -28,6 +28,13 @@ std::vector<ObjectId> WorkflowHost::LiveRun::needs_of(const workflow::Value& inp
   return named;
 }
 
+void WorkflowHost::LiveRun::note_made(InvocationId maker, const workflow::CallKey& key,
+                                      const workflow::Value& value) {
+  for (const ObjectId object : workflow::objects_in(value)) {
+    if (object.maker == maker) makers[object] = key;
+  }
+}
+
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
@@ -89,10 +96,18 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   // What lies on another node is brought to the one that needs it, before the call is queued.
   request.needs = run.needs_of(call.input, made.elsewhere);
   if (made.elsewhere) run.sent.insert(request.needs.begin(), request.needs.end());
-  const auto& submit = made.elsewhere ? elsewhere_.submit : events_.submit;
-  submit(std::move(request), [this, id](Result<InvocationResult> result) {
+  Done done = [this, id](Result<InvocationResult> result) {
     take_turns(CallEnded{id, std::move(result)});
-  });
+  };
+  if (made.elsewhere) {
+    elsewhere_.submit(std::move(request), std::move(done));
+  } else if (made.kind == FunctionKind::kKernel && events_.submit_kernel) {
+    const bool by_value = outputs->second == workflow::KernelOutputs::kByValue;
+    events_.submit_kernel(*spec, std::move(request), workflow::elements_of(call.input), by_value,
+                          std::move(done));
+  } else {
+    events_.submit(std::move(request), std::move(done));
+  }
   return true;
 }
 

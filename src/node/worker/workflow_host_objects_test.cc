@@ -289,6 +289,80 @@ TEST_F(WorkflowHostTest, AnObjectThatIsLostBeforeAStepElsewhereIsMadeAgainAndIts
   EXPECT_TRUE(removed_elsewhere.contains(*object_id_from_string(second)));
 }
 
+TEST_F(WorkflowHostTest, CallsOfKernelFunctionsSayHowManyElementsTheyBring) {
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("chain", std::string(kKernels) + R"(, {"name": "h", "function": "f", "input": "$k"})");
+  start("chain", R"({"x": {"datatype": "FP32", "shape": [3, 2], "data": [1, 2, 3, 4, 5, 6]}})");
+  answer(0, kernel_answer(make_object(0, 0)));
+  EXPECT_EQ(brought, (std::vector<std::pair<uint64_t, bool>>{{3, false}, {4, true}}));
+  EXPECT_EQ(calls.size(), 2u) << "the handler is called as ever";
+}
+
+// As of calls that ran together: each has an object of the same invocation.
+TEST_F(WorkflowHostTest, WhatOneOfSeveralCallsOfOneInvocationMadeIsMadeAgainByItsOwn) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("each", R"({"name": "k", "function": "kernel", "for_each": [10, 11],
+                       "input": {"x": "$item"}},
+    {"name": "l", "function": "kernel", "for_each": "$k", "input": {"x": "$item.y"}})",
+           "1");
+  start("each", "{}");
+  ASSERT_EQ(calls.size(), 2u);
+  const InvocationId batch{8, 8};
+  const ObjectId first{batch, 0}, second{batch, 1};
+  for (const ObjectId each : {first, second}) {
+    ASSERT_TRUE(objects.expect(kDefaultTenant, each).ok());
+  }
+  end(0, succeeded(batch, kernel_answer(to_string(first))));
+  end(0, succeeded(batch, kernel_answer(to_string(second))));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(to_string(second)));
+  objects.fail(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  fail(0, "Object.Failed", false);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(R"("data":[10])")) << "and not the other";
+  const std::string again = make_object(1, 0);
+  answer(1, kernel_answer(again));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(again));
+  answer(1, R"({"outputs":[]})");
+  answer(0, R"({"outputs":[]})");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+// A look into inner workflows is bounded: what reads there is then taken to read elsewhere.
+TEST_F(WorkflowHostTest, TheLookIntoInnerWorkflowsEndsAfterSoManyComponents) {
+  function("kernel", FunctionKind::kKernel);
+  const auto wide = [this](const std::string& name, int components) {
+    std::string all;
+    for (int i = 0; i < components; ++i) {
+      all += std::string(i == 0 ? "" : ",") + R"({"name": "c)" + std::to_string(i) +
+             R"(", "function": "kernel", "input": {"x": "$input.x"}})";
+    }
+    workflow(name, all, "1");
+  };
+  const auto keeps = [this](const std::string& inner) {
+    workflow("outer",
+             R"({"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+      {"name": "i", "function": ")" +
+                 inner + R"(", "input": {"x": "$k.y"}},
+      {"name": "j", "function": ")" +
+                 inner + R"(", "input": {"x": "$k.y"}})",
+             "1");
+    start("outer", R"({"x": 1})");
+    const std::string payload = calls.back().request.payload;
+    fail(calls.size() - 1, "Kernel.Fault", false);
+    return payload.find(R"("keep":"device")") != std::string::npos;
+  };
+  // Each inner one counts itself twice and its components twice: what they are, and what they read.
+  wide("most", 249);
+  EXPECT_TRUE(keeps("most"));
+  wide("too_many", 250);
+  EXPECT_FALSE(keeps("too_many"));
+}
+
 TEST_F(WorkflowHostTest, AnObjectOfTheCallerThatFailedFailsTheRun) {
   function("kernel", FunctionKind::kKernel);
   workflow("chain", kKernels);
