@@ -174,6 +174,80 @@ TEST_F(WorkflowHostTest, OnlyWhatKernelsOfTheSameExecutorsReadStaysOnTheDevice) 
   EXPECT_FALSE(asks_to_keep("unread"));
 }
 
+// A kernel and a handler read what k makes.
+constexpr const char* kKernelAndHandler = R"(
+  {"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+  {"name": "l", "function": "kernel", "input": {"x": "$k.y"}},
+  {"name": "h", "function": "f", "input": {"of": "$k.y"}})";
+
+TEST_F(WorkflowHostTest, WhatAHandlerReadsTooStaysOnTheDeviceAndIsBroughtForIt) {
+  std::vector<ObjectId> brought_to_host;
+  objects.bring_from_devices([&](TenantId, ObjectId object) { brought_to_host.push_back(object); });
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  EXPECT_THAT(calls.at(0).request.payload, HasSubstr(R"("keep":"device")"));
+  const ObjectId made{calls[0].request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, made, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(made)));
+  EXPECT_EQ(brought_to_host, std::vector<ObjectId>{made});
+  ASSERT_EQ(calls.size(), 1u) << "the kernel waits for nothing, the handler for the host";
+  EXPECT_EQ(calls[0].request.function.name, "kernel");
+  ASSERT_TRUE(*objects.came(kDefaultTenant, made, *sealed_memory("abcd")));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[1].request.function.name, "f");
+  answer(0, R"({"outputs":[]})");
+  answer(0, "1");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].payload, "1");
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatIsLostOnItsWayToAHandlerIsMadeAgainBeforeThatIsCalled) {
+  objects.bring_from_devices([](TenantId, ObjectId) {});
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  const ObjectId first{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, first, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(first)));
+  answer(0, R"({"outputs":[]})");
+  ASSERT_TRUE(calls.empty());
+  objects.lose(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("data":[1,2])"));
+  const std::string second = make_object(0, 0);
+  answer(0, kernel_answer(second));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].request.function.name, "f");
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(second));
+  answer(0, "1");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, ARunThatEndsWhileAHandlerWaitsForTheHostLeavesNothing) {
+  objects.bring_from_devices([](TenantId, ObjectId) {});
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  const ObjectId made{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, made, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(made)));
+  clock.advance(seconds(30));
+  loop.run_once(Duration(0));
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_FALSE(objects.is_waited_for(kDefaultTenant, made));
+  answer(0, R"({"outputs":[]})");
+  EXPECT_TRUE(calls.empty());
+  EXPECT_EQ(objects_left(), 0u);
+}
+
 TEST_F(WorkflowHostTest, WhatInnerWorkflowsOfKernelsReadStaysOnTheDevice) {
   function("kernel", FunctionKind::kKernel);
   function("apart", FunctionKind::kKernel);
