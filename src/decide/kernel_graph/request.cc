@@ -75,7 +75,7 @@ RequestCodec::Tensor RequestCodec::tensor_of(const Buffer& buffer) {
   CHECK(size.ok(), "the tensors of a valid graph can be counted");
   Tensor tensor{.name = buffer.name, .role = buffer.role, .type = buffer.type};
   tensor.size_bytes = size->count;
-  tensor.elements = size->count / size_of(buffer.type.datatype).count;
+  tensor.elements = size->count / lambent::size_of(buffer.type.datatype).count;
   return tensor;
 }
 
@@ -278,7 +278,7 @@ void RequestCodec::append_output(const Tensor& tensor, const RequestOutput& want
   constexpr size_t kUsualNumber = 12;
   text.reserve(text.size() + tensor.elements * kUsualNumber);
   text += ",\"data\":[";
-  const size_t size = size_of(tensor.type.datatype).count;
+  const size_t size = lambent::size_of(tensor.type.datatype).count;
   for (size_t at = 0; at < output.bytes.size(); at += size) {
     if (at > 0) text += ',';
     append_element(tensor.type.datatype, output.bytes.data() + at, text);
