@@ -61,7 +61,7 @@ module(onnx_runtime     DEPENDS base domain LINKS ${CMAKE_DL_LIBS})
 module(volumes          DEPENDS base domain crypto loop)
 module(layers           DEPENDS base domain crypto archive)
 module(journal_store    DEPENDS base domain journal TEST_USES dispatch scheduling)
-module(worker           DEPENDS base domain crypto asynchronous workflow pipeline slice_scheduling forward_ring stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api http_relay environments images network)
+module(worker           DEPENDS base domain crypto asynchronous batching workflow pipeline slice_scheduling forward_ring stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api http_relay environments images network)
 
 floor(sim USES core decide)
 module(workload         DEPENDS base domain LINKS ${LAMBENT_ZLIB})

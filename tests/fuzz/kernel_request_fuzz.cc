@@ -43,7 +43,7 @@ void check(const RequestCodec& codec, std::string_view type, std::string_view pa
   std::string bytes(32, '\0');
   for (const RequestInput& input : request->inputs) {
     if (input.object) continue;
-    if (input.bytes.size() != codec.size_in(*request, input.buffer).count) abort();
+    if (input.bytes.size() != codec.size_of(input.buffer, input.elements).count) abort();
     // All of it can be read.
     bytes.replace(0, input.bytes.size(), input.bytes);
   }
@@ -51,7 +51,8 @@ void check(const RequestCodec& codec, std::string_view type, std::string_view pa
   for (const RequestOutput& output : request->outputs) {
     AnswerOutput& made = answer.emplace_back();
     if (output.as_object) made.object.emplace();
-    made.bytes = std::string_view(bytes).substr(0, codec.size_in(*request, output.buffer).count);
+    made.bytes =
+        std::string_view(bytes).substr(0, codec.size_of(output.buffer, output.elements).count);
   }
   if (!codec.encode(*request, answer).ok()) abort();
 }
@@ -62,7 +63,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const RequestCodec kPlain = codec(false), kVariants = codec(true);
   if (size == 0) return 0;
   const std::string_view payload(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::string_view type = data[0] == '#' ? kRawContentType : kJsonContentType;
+  const std::string_view type = data[0] == '#'   ? kRawContentType
+                                : data[0] == '%' ? kBatchContentType
+                                                 : kJsonContentType;
   check(kPlain, type, payload);
   check(kVariants, type, payload);
   return 0;

@@ -450,3 +450,135 @@ class Kernels(Workflows):
         self.assertIn("component a of wrong failed: Request.Invalid: ", self.failure("wrong", [1, 2])["errorMessage"])
         self.assertIn("input 'x' is null", self.failure("wrong", None)["errorMessage"])
         self.assert_nothing_left()
+
+
+def batched_graph(count, factor, sizes, wait_ms=None):
+    """y = factor * x for so many rows of `count` numbers at a time; with `wait_ms` calls are put together."""
+    steps = [{"batch": size, "steps": [kernels.launch("scale", "x", "y", factor, kernels.unsigned(size * count),
+                                                      grid=(-(-size * count // 256),), block=(256,))]} for size in sizes]
+    graph = {"buffers": [kernels.tensor("x", "input", [sizes[-1], count]), kernels.tensor("y", "output", [sizes[-1], count])],
+             "steps": steps}
+    return graph if wait_ms is None else {**graph, "batches": {"wait_us": 1000 * wait_ms, "slo_us": 0}}
+
+
+class Batches(Workflows):
+    """Calls of several runs that wait at the same time are one run of a kernel function with variants."""
+    gpu = "emulated:tiny"
+    flags = ("--context-memory", "16", "--concurrency", "2")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, graph in (("double", batched_graph(4, 2.0, (1, 2, 4), 2000)), ("triple", batched_graph(4, 3.0, (1, 2, 4), 2000)),
+                            ("double_alone", batched_graph(4, 2.0, (1, 2, 4))), ("triple_alone", batched_graph(4, 3.0, (1, 2, 4))),
+                            ("large_double", batched_graph(1 << 19, 2.0, (1, 2), 2000)),
+                            ("large_triple", batched_graph(1 << 19, 3.0, (1, 2), 2000))):
+            package = {"graph.json": json.dumps(graph), **kernels.bundle_files()}
+            # What stays on the device lies beside what a request takes.
+            memory = {"lambent:gpu-memory": "24MiB"} if name.startswith("large") else {}
+            cls.worker.create(name, make_zip(package), runtime="provided.al2023", handler="graph.json",
+                              tags={"lambent:kind": "kernel", **memory})
+
+    def chain(self, name, suffix="", inline=True):
+        self.create(name, [component("twice", f"double{suffix}", input={"x": "$input.x"}),
+                           component("six", f"triple{suffix}", input={"x": "$twice.y"}, inline=inline)], {"y": "$six.y"})
+
+    def at_once(self, name, events):
+        replies = [None] * len(events)
+
+        def run(number):
+            replies[number] = self.worker.invoke(name, events[number])
+        callers = [threading.Thread(target=run, args=(number,)) for number in range(len(events))]
+        for each in callers:
+            each.start()
+        for each in callers:
+            each.join()
+        return replies
+
+    def batched(self, function):
+        return tuple(self.worker.metric(f'lambent_{what}_total{{function="{function}"') for what in ("batches", "batched_calls"))
+
+    @staticmethod
+    def rows(*values):
+        return {"x": {"datatype": "FP32", "shape": [len(values), 4], "data": [value + i for value in values for i in range(4)]}}
+
+    def test_runs_share_batches_and_each_has_the_answer_that_it_has_by_itself(self):
+        self.chain("six")
+        self.chain("six_alone", "_alone")
+        events = [self.rows(1), self.rows(10, 20), self.rows(100)]
+        expected = [self.ask("six_alone", event).json for event in events]
+        self.assertEqual(expected[1]["y"]["data"], [6 * (value + i) for value in (10, 20) for i in range(4)])
+        replies = self.at_once("six", events)
+        self.assertEqual([reply.json for reply in replies], expected)
+        for function in ("double", "triple"):
+            batches, calls = self.batched(function)
+            self.assertGreaterEqual(batches, 1)
+            self.assertGreaterEqual(calls, 2 * batches)
+            self.assertEqual(self.batched(function + "_alone"), (0, 0))
+        # Runs whose calls were one invocation say its id.
+        traces = [self.worker.request("GET", f"/v1/invocations/{reply.headers['x-amzn-requestid']}/trace").json for reply in replies]
+        first = [trace["calls"][0]["invocation"] for trace in traces]
+        self.assertLess(len(set(first)), 3, first)
+        self.assert_nothing_left()
+
+    def test_a_call_that_is_wrong_leaves_the_others_of_its_batch(self):
+        self.chain("some_wrong")
+        wrong = {"x": {"datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}}
+        replies = self.at_once("some_wrong", [self.rows(1), wrong, self.rows(2), self.rows(3)])
+        self.assertIn("x-amz-function-error", replies[1].headers)
+        self.assertIn("component twice of some_wrong failed: Request.Invalid: inputs[0].shape: [1, 3] is given",
+                      replies[1].json["errorMessage"])
+        for number, value in ((0, 1), (2, 2), (3, 3)):
+            self.assertEqual(replies[number].json["y"]["data"], [6 * (value + i) for i in range(4)])
+        self.assert_nothing_left()
+
+    def test_requests_by_the_inference_protocol_join_the_calls_of_runs(self):
+        self.create("joined", [component("twice", "double", input={"x": "$input.x"}, inline=True)])
+        replies, before = [], self.batched("double")
+
+        def infer():
+            request = {"inputs": [{"name": "x", **self.rows(7)["x"]}]}
+            replies.append(self.worker.request("POST", "/v2/models/double/infer", json.dumps(request).encode()))
+        caller = threading.Thread(target=infer)
+        caller.start()
+        time.sleep(0.5)  # it waits for others that speak as it does, and then for those of runs
+        run = self.ask("joined", self.rows(1))
+        caller.join()
+        self.assertEqual(run.json["y"]["data"], [2 * (1 + i) for i in range(4)])
+        self.assertEqual(replies[0].json["outputs"][0]["data"], [2 * (7 + i) for i in range(4)])
+        self.assertEqual(self.batched("double"), (before[0] + 1, before[1] + 2))
+        trace = self.worker.request("GET", f"/v1/invocations/{run.headers['x-amzn-requestid']}/trace").json
+        self.assertEqual(replies[0].headers["x-lambent-invocation-id"], trace["calls"][0]["invocation"])
+
+    def test_a_run_that_ends_leaves_the_others_of_its_batch(self):
+        self.chain("patient")
+        self.create("hasty", [component("twice", "double", input={"x": "$input.x"})], timeout=1)
+        replies = []
+        callers = [threading.Thread(target=lambda: replies.append(self.worker.invoke("hasty", self.rows(1)))),
+                   threading.Thread(target=lambda: replies.append(self.worker.invoke("patient", self.rows(2))))]
+        for each in callers:
+            each.start()
+            time.sleep(0.2)
+        for each in callers:
+            each.join()
+        self.assertEqual(replies[0].json.get("errorType"), "Sandbox.Timeout", replies[0].json)
+        self.assertEqual(replies[1].json["y"]["data"], [6 * (2 + i) for i in range(4)])
+        self.assert_nothing_left()
+
+    def test_what_a_batch_hands_on_stays_on_the_device(self):
+        self.create("large", [component("twice", "large_double", input={"x": "$input.x"}),
+                              component("six", "large_triple", input={"x": "$twice.y"})], {"y": "$six.y"})
+        kept = self.worker.metric('lambent_object_keeps_total{event="kept"')
+        with Client(self.worker.endpoint) as client:
+            given = [client.put(array.array("f", [value]) * (1 << 19), "FP32", (1, 1 << 19)) for value in (1, 5)]
+            replies = self.at_once("large", [{"x": {"object": x.id, "datatype": "FP32", "shape": [1, 1 << 19]}} for x in given])
+            for reply, value in zip(replies, (1, 5)):
+                made = self.worker.request("GET", "/v1/objects/" + reply.json["y"]["object"])
+                self.assertEqual(set(array.array("f", made.body)), {6.0 * value})
+                self.worker.request("DELETE", "/v1/objects/" + reply.json["y"]["object"])
+            for x in given:
+                self.worker.request("DELETE", "/v1/objects/" + x.id)
+        self.assertEqual(self.batched("large_double"), (1, 2))
+        self.assertEqual(self.worker.metric('lambent_object_keeps_total{event="kept"') - kept, 2)
+        self.assertEqual(self.worker.metric('lambent_object_keeps_total{event="avoided"'), 2)
+        self.assert_nothing_left()

@@ -273,7 +273,8 @@ class Graph:
                 raise GraphError("variant %d: no launch writes the output '%s'" % (batch, buffer.name))
 
     def batches(self, wait_ms: float = 0, slo_ms: float = 0) -> None:
-        """Requests by the Open Inference Protocol are put together, up to the largest variant.
+        """Requests by the Open Inference Protocol, and calls of workflows, are put together, up to the
+        largest variant.
 
         One waits at most `wait_ms` for others while the function is idle. Batches grow while a run
         takes at most half of `slo_ms`; 0: they are as large as they may be.

@@ -47,6 +47,11 @@ struct HandlerCall {
   std::shared_ptr<AnswerSink> sink;
   // How it ended; the payload of an answer that did not stream is in it.
   std::function<void(Result<InvocationResult>)> done;
+  // Of a kernel function that puts calls together, what this one brings: elements of the first
+  // dimension, and since when the first of them waits. 0: it is not put together with others. The
+  // result then has the id of the invocation that they became.
+  uint64_t elements = 0;
+  Instant since = {};
 };
 
 class RelayService {

@@ -173,6 +173,11 @@ struct WorkerMetrics::State {
   Family<Counter>& slo_requests = registry.family<Counter>(
       "lambent_slo_requests_total",
       "Requests of functions with an SLO: in time, or late (failed ones too).");
+  Family<Counter>& batches = registry.family<Counter>(
+      "lambent_batches_total",
+      "Invocations that were several calls of a kernel function, run together.");
+  Family<Counter>& batched_calls =
+      registry.family<Counter>("lambent_batched_calls_total", "Calls in these.");
   Family<Counter>& slice_busy = registry.family<Counter>(
       "lambent_slice_busy_seconds_total", "Time in which a pipeline's component ran on the slice.");
   Family<Counter>& gpu_slices_busy =
@@ -230,6 +235,8 @@ struct WorkerMetrics::State {
     Gauge* running = nullptr;
     Gauge* virtual_time = nullptr;
     std::array<Counter*, 2> slo{};  // late, in time
+    Counter* batches = nullptr;
+    Counter* batched_calls = nullptr;
     Counter* network_refusals = nullptr;
     Counter* gpu_runs = nullptr;               // of its tenant
     std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
@@ -284,6 +291,8 @@ struct WorkerMetrics::State {
     pending.remove(labels);
     running.remove(labels);
     virtual_times.remove(labels);
+    batches.remove(labels);
+    batched_calls.remove(labels);
     network_refusals.remove(labels);
     for (const auto& [reason, counter] : series.refusals) {
       refusals.remove(with(labels, "reason", reason));
@@ -435,6 +444,16 @@ void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
     counter = &state_->slo_requests.add(with(labels_of(function), "outcome", name_of_slo(in_time)));
   }
   counter->increment();
+}
+
+void WorkerMetrics::batched(const FunctionName& function, size_t calls) {
+  State::Series& series = state_->series_of(function);
+  if (series.batches == nullptr) {
+    series.batches = &state_->batches.add(labels_of(function));
+    series.batched_calls = &state_->batched_calls.add(labels_of(function));
+  }
+  series.batches->increment();
+  series.batched_calls->increment(static_cast<double>(calls));
 }
 
 void WorkerMetrics::set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held) {

@@ -42,6 +42,8 @@ class WorkerMetrics {
   void memory_wanted(bool granted);
   // A request of a function with an SLO ended, in time or not.
   void slo(const FunctionName& function, bool in_time);
+  // So many calls of the kernel function were made as one.
+  void batched(const FunctionName& function, size_t calls);
   // An asynchronous invocation is tried again: its run failed, or it could not run.
   void retried(const FunctionName& function, bool failed);
   // The outcome of one was to be told to its destination, under this condition, and was sent or

@@ -54,6 +54,17 @@ TEST(Metrics, ARemovedFunctionLeavesNoSeriesOfWhatWasRefused) {
   EXPECT_FALSE(has(metrics.text(), "resize"));
 }
 
+TEST(Metrics, CallsThatWereMadeAsOneAreCountedByFunction) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.batched(kResize, 3);
+  metrics.batched(kResize, 2);
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "lambent_batches_total{function=\"resize\",tenant=\"7\"} 2")) << text;
+  EXPECT_TRUE(has(text, "lambent_batched_calls_total{function=\"resize\",tenant=\"7\"} 5")) << text;
+  metrics.forget(kResize);
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+}
+
 TEST(Metrics, OnlyTheFunctionsThatWereInvokedLastHaveSeries) {
   WorkerMetrics metrics("1.2.3");
   const auto name = [](size_t i) {

@@ -75,7 +75,7 @@ RequestCodec::Tensor RequestCodec::tensor_of(const Buffer& buffer) {
   CHECK(size.ok(), "the tensors of a valid graph can be counted");
   Tensor tensor{.name = buffer.name, .role = buffer.role, .type = buffer.type};
   tensor.size_bytes = size->count;
-  tensor.elements = size->count / size_of(buffer.type.datatype).count;
+  tensor.elements = size->count / lambent::size_of(buffer.type.datatype).count;
   return tensor;
 }
 
@@ -88,25 +88,27 @@ RequestCodec::Tensor RequestCodec::with_elements(const Tensor& tensor, uint64_t 
   return part;
 }
 
-Bytes RequestCodec::size_in(const Request& request, uint32_t buffer) const {
+Bytes RequestCodec::size_of(uint32_t buffer, uint64_t elements) const {
   const uint64_t whole = tensors_[buffer].size_bytes;
-  if (request.elements == 0) return Bytes(whole);
-  return Bytes(whole / most_elements() * request.elements);
+  return Bytes(elements == 0 ? whole : whole / most_elements() * elements);
 }
 
-TensorType RequestCodec::type_in(const Request& request, uint32_t buffer) const {
+TensorType RequestCodec::type_of(uint32_t buffer, uint64_t elements) const {
   TensorType type = tensors_[buffer].type;
-  if (request.elements != 0) type.shape.front() = request.elements;
+  if (elements != 0) type.shape.front() = elements;
   return type;
+}
+
+Bytes RequestCodec::offset_of(uint32_t buffer, uint64_t first) const {
+  return first == 0 ? Bytes(0) : size_of(buffer, first);
 }
 
 Result<void> RequestCodec::choose_variant(Request& request) const {
   if (variants_.empty()) return {};
-  if (request.elements == 0) request.elements = most_elements();  // none of its shapes was said
   const auto smallest = std::ranges::lower_bound(variants_, request.elements);
   CHECK(smallest != variants_.end(), "what was read has at most the elements of the largest");
   request.variant = *smallest;
-  if (request.variant == request.elements) return {};
+  if (request.variant == request.elements || request.is_batch()) return {};
   for (const RequestInput& input : request.inputs) {
     if (!input.object) continue;
     return Error{ErrorCode::kInvalidArgument,
@@ -120,6 +122,20 @@ Result<void> RequestCodec::choose_variant(Request& request) const {
 
 Result<Request> RequestCodec::decode(std::string_view content_type,
                                      std::string_view payload) const {
+  const bool is_batch = equals_ignoring_case(media_type(content_type), kBatchContentType);
+  Result<Request> request = is_batch ? decode_batch(payload) : decode_one(content_type, payload);
+  if (!request.ok()) return request;
+  RETURN_IF_ERROR(choose_variant(*request));
+  uint64_t by_value = 0;
+  for (const RequestOutput& output : request->outputs) {
+    if (!output.as_object) by_value += size_of(output.buffer, output.elements).count;
+  }
+  if (by_value > limits::kResponsePayload.count) return too_large(by_value);
+  return request;
+}
+
+Result<Request> RequestCodec::decode_one(std::string_view content_type,
+                                         std::string_view payload) const {
   const std::string_view type = media_type(content_type);
   Result<Request> request =
       Error{ErrorCode::kInvalidArgument, "content type '" + std::string(type.substr(0, 100)) +
@@ -132,14 +148,41 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
   } else if (equals_ignoring_case(type, kRawContentType)) {
     request = decode_raw(payload);
   }
-  if (!request.ok()) return request;
-  RETURN_IF_ERROR(choose_variant(*request));
-  uint64_t by_value = 0;
-  for (const RequestOutput& output : request->outputs) {
-    if (!output.as_object) by_value += size_in(*request, output.buffer).count;
-  }
-  if (by_value > limits::kResponsePayload.count) return too_large(by_value);
+  if (!request.ok() || variants_.empty()) return request;
+  if (request->elements == 0) request->elements = most_elements();  // none of its shapes was said
+  for (RequestInput& input : request->inputs) input.elements = request->elements;
+  for (RequestOutput& output : request->outputs) output.elements = request->elements;
   return request;
+}
+
+Result<Request> RequestCodec::decode_batch(std::string_view payload) const {
+  if (variants_.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the batch: requests run together only where there are variants for batch sizes"};
+  }
+  ASSIGN_OR_RETURN(const auto parts, split_batch(payload, most_elements()));
+  Request batch;
+  for (const BatchPart& part : parts) {
+    const std::string place = item_place("batch", batch.parts.size());
+    auto request = decode_one(part.content_type, part.payload);
+    if (!request.ok()) return request.error().with_context(place);
+    for (RequestInput& input : request->inputs) {
+      input.first = batch.elements;
+      batch.inputs.push_back(std::move(input));
+    }
+    for (RequestOutput& output : request->outputs) {
+      output.first = batch.elements;
+      batch.outputs.push_back(output);
+    }
+    for (auto& decoded : request->decoded) batch.decoded.push_back(std::move(decoded));
+    batch.parts.push_back({std::move(request->id), request->raw, request->outputs.size()});
+    batch.elements += request->elements;
+    if (batch.elements <= most_elements()) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 place + ": with it the batch has " + std::to_string(batch.elements) +
+                     " elements; the largest variant has " + std::to_string(most_elements())};
+  }
+  return batch;
 }
 
 Result<Request> RequestCodec::decode_raw(std::string_view payload) const {
@@ -161,7 +204,7 @@ Result<Request> RequestCodec::decode_raw(std::string_view payload) const {
                      std::to_string(inputs_.size()) + " inputs have " + bytes};
   }
   for (const uint32_t buffer : inputs_) {
-    const uint64_t size = size_in(request, buffer).count;
+    const uint64_t size = size_of(buffer, request.elements).count;
     request.inputs.push_back({.buffer = buffer, .bytes = payload.substr(0, size)});
     payload.remove_prefix(size);
   }
@@ -172,21 +215,46 @@ Result<Request> RequestCodec::decode_raw(std::string_view payload) const {
 Result<std::string> RequestCodec::encode(const Request& request,
                                          std::span<const AnswerOutput> outputs) const {
   CHECK(outputs.size() == request.outputs.size(), "an answer has what was asked for");
+  if (!request.is_batch()) {
+    return encode_one({request.id, request.raw, outputs.size()}, request.outputs, outputs);
+  }
+  std::vector<std::string> answers;
+  std::vector<BatchPart> parts;
+  std::span<const RequestOutput> wanted = request.outputs;
+  uint64_t size = 0;
+  for (const RequestPart& part : request.parts) {
+    ASSIGN_OR_RETURN(auto answer,
+                     encode_one(part, wanted.first(part.outputs), outputs.first(part.outputs)));
+    wanted = wanted.subspan(part.outputs);
+    outputs = outputs.subspan(part.outputs);
+    size += answer.size();
+    if (size > limits::kResponsePayload.count) return too_large(size);
+    answers.push_back(std::move(answer));
+  }
+  for (size_t i = 0; i < answers.size(); ++i) {
+    parts.push_back({request.parts[i].raw ? kRawContentType : kJsonContentType, answers[i]});
+  }
+  return join_batch(parts);
+}
+
+Result<std::string> RequestCodec::encode_one(const RequestPart& part,
+                                             std::span<const RequestOutput> wanted,
+                                             std::span<const AnswerOutput> outputs) const {
   std::string text;
-  if (request.raw) {
+  if (part.raw) {
     for (const AnswerOutput& output : outputs) text += output.bytes;
     return text;
   }
   text = "{";
-  if (!request.id.empty()) text += "\"id\":\"" + json_escape(request.id) + "\",";
+  if (!part.id.empty()) text += "\"id\":\"" + json_escape(part.id) + "\",";
   text += "\"outputs\":[";
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (i > 0) text += ',';
-    const Tensor& tensor = tensors_[request.outputs[i].buffer];
-    if (request.elements == most_elements()) {
-      append_output(tensor, request.outputs[i], outputs[i], text);
+    const Tensor& tensor = tensors_[wanted[i].buffer];
+    if (wanted[i].elements == most_elements()) {
+      append_output(tensor, wanted[i], outputs[i], text);
     } else {
-      append_output(with_elements(tensor, request.elements), request.outputs[i], outputs[i], text);
+      append_output(with_elements(tensor, wanted[i].elements), wanted[i], outputs[i], text);
     }
     if (text.size() > limits::kResponsePayload.count) return too_large(text.size());
   }
@@ -210,7 +278,7 @@ void RequestCodec::append_output(const Tensor& tensor, const RequestOutput& want
   constexpr size_t kUsualNumber = 12;
   text.reserve(text.size() + tensor.elements * kUsualNumber);
   text += ",\"data\":[";
-  const size_t size = size_of(tensor.type.datatype).count;
+  const size_t size = lambent::size_of(tensor.type.datatype).count;
   for (size_t at = 0; at < output.bytes.size(); at += size) {
     if (at > 0) text += ',';
     append_element(tensor.type.datatype, output.bytes.data() + at, text);

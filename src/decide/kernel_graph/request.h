@@ -14,6 +14,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/result.h"
+#include "decide/kernel_graph/batch_payload.h"
 #include "decide/kernel_graph/graph.h"
 
 namespace lambent::kernel_graph {
@@ -24,8 +25,11 @@ constexpr std::string_view kRawContentType = "application/octet-stream";
 struct RequestInput {
   uint32_t buffer = 0;             // index in the graph
   std::optional<ObjectId> object;  // the content is this object; its type is still to be checked
-  std::string_view bytes;          // else: the content, exactly RequestCodec::size_in()
+  std::string_view bytes;          // else: the content, exactly RequestCodec::size_of()
   uint32_t number = 0;             // in the request's own list
+  // Of a graph with variants: which of the elements that run it brings. Else both are 0.
+  uint64_t first = 0;
+  uint64_t elements = 0;
 };
 
 struct RequestOutput {
@@ -33,6 +37,16 @@ struct RequestOutput {
   bool as_object = false;
   bool on_device = false;  // the object, which may stay there with no copy on the host
   bool base64 = false;     // by value, in base64
+  // As those of an input: of which elements.
+  uint64_t first = 0;
+  uint64_t elements = 0;
+};
+
+// One of several requests that run together.
+struct RequestPart {
+  std::string id;  // as Request has it
+  bool raw = false;
+  size_t outputs = 0;  // how many of the outputs are its own
 };
 
 struct Request {
@@ -41,12 +55,17 @@ struct Request {
   uint64_t elements = 0;
   uint64_t variant = 0;
   // Every input and in_out buffer, in the graph's order. Bytes lie in the payload or in `decoded`.
+  // Of a batch, those of one part after the other.
   std::vector<RequestInput> inputs;
   // What the caller wants, in its order; the rest need not leave the device.
   std::vector<RequestOutput> outputs;
   std::string id;    // the caller's own name of the request; comes back in the answer
   bool raw = false;  // the answer is bare bytes
+  // Of several requests that run together, in their order. Empty: it is one request.
+  std::vector<RequestPart> parts;
   std::vector<std::unique_ptr<char[]>> decoded;
+
+  bool is_batch() const { return !parts.empty(); }
 };
 
 // One for each of Request::outputs, in that order.
@@ -79,6 +98,11 @@ struct AnswerOutput {
 // elements, from 1 to the largest variant; without a "shape" it is that one. The answer has as
 // many. Kernels read objects where they lie, so with one in an input it has to be a variant's own
 // number.
+//
+// Requests to such a graph may come several in one payload (batch_payload.h), which run together:
+// their elements lie one after the other, in the order of the requests, and are at most those of
+// the largest variant. Each has its answer, as if it had come by itself. Objects are copied there,
+// and so may have any number of elements.
 class RequestCodec {
  public:
   // Copies what it needs; the graph is valid.
@@ -89,9 +113,11 @@ class RequestCodec {
   const std::vector<uint32_t>& inputs() const { return inputs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
 
-  // What of a buffer that comes with requests or goes out again is this request's.
-  Bytes size_in(const Request& request, uint32_t buffer) const;
-  TensorType type_in(const Request& request, uint32_t buffer) const;
+  // What so many elements of a buffer are that comes with requests or goes out again; 0: all of it.
+  Bytes size_of(uint32_t buffer, uint64_t elements) const;
+  TensorType type_of(uint32_t buffer, uint64_t elements) const;
+  // Where an element begins in it.
+  Bytes offset_of(uint32_t buffer, uint64_t first) const;
 
   // An empty content type is JSON; parameters such as a charset are read over. Answers
   // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and OUT_OF_RANGE if the
@@ -103,6 +129,7 @@ class RequestCodec {
   // limits::kResponsePayload.
   Result<std::string> encode(const Request& request, std::span<const AnswerOutput> outputs) const;
   static std::string_view content_type(const Request& request) {
+    if (request.is_batch()) return kBatchContentType;
     return request.raw ? kRawContentType : kJsonContentType;
   }
 
@@ -126,7 +153,12 @@ class RequestCodec {
   uint64_t most_elements() const { return variants_.empty() ? 0 : variants_.back(); }
   // INVALID_ARGUMENT if there is no variant for it.
   Result<void> choose_variant(Request& request) const;
+  // One that says of no input how many elements it has brings the most.
+  Result<Request> decode_one(std::string_view content_type, std::string_view payload) const;
+  Result<Request> decode_batch(std::string_view payload) const;
   Result<Request> decode_raw(std::string_view payload) const;
+  Result<std::string> encode_one(const RequestPart& part, std::span<const RequestOutput> wanted,
+                                 std::span<const AnswerOutput> outputs) const;
   static void append_output(const Tensor& tensor, const RequestOutput& wanted,
                             const AnswerOutput& output, std::string& text);
 

@@ -414,8 +414,8 @@ TEST(RequestCodec, ARequestRunsTheSmallestVariantThatHoldsIt) {
     EXPECT_EQ(request->elements, elements);
     EXPECT_EQ(request->variant, variant);
     EXPECT_EQ(request->inputs[0].bytes.size(), payload.size());
-    EXPECT_EQ(codec.size_in(*request, 1), Bytes(elements * 256));
-    EXPECT_EQ(codec.type_in(*request, 1).shape, (std::vector<uint64_t>{elements, 64}));
+    EXPECT_EQ(codec.size_of(1, elements), Bytes(elements * 256));
+    EXPECT_EQ(codec.type_of(1, elements).shape, (std::vector<uint64_t>{elements, 64}));
     EXPECT_EQ(*codec.encode(*request, std::vector<AnswerOutput>{{.bytes = payload}}), payload);
   }
 }
@@ -468,6 +468,82 @@ TEST(RequestCodec, ObjectsHaveTheSizeOfAVariant) {
   expect_refused(codec, request(3),
                  "inputs[0]: 'x' is an object of 3 elements, and no variant has exactly so many; "
                  "there are 1, 4");
+}
+
+// Of the graph with variants: a part in JSON, one in bytes, and one that reads an object.
+TEST(RequestCodec, RequestsOfOneBatchLieOneBehindTheOther) {
+  const RequestCodec codec = codec_of_variants();
+  const std::string first = R"({"id": "a", "inputs": [{"name": "x", "shape": [1, 64], "data": ")" +
+                            base64_encode(elements_of(1)) +
+                            R"("}], "parameters": {"object": true, "keep": "device"}})";
+  const std::string second = elements_of(2);
+  const std::string third =
+      R"({"inputs": [{"name": "x", "shape": [1, 64],
+                      "parameters": {"object": "00000000-0000-0001-0000-000000000002.1"}}],
+          "parameters": {"base64": true}})";
+  const std::string payload = join_batch(
+      std::vector<BatchPart>{{"", first}, {kRawContentType, second}, {kJsonContentType, third}});
+  const auto request = codec.decode(kBatchContentType, payload);
+  ASSERT_TRUE(request.ok()) << to_string(request.error());
+  EXPECT_EQ(request->elements, 4u);
+  EXPECT_EQ(request->variant, 4u);
+  ASSERT_EQ(request->inputs.size(), 3u);
+  EXPECT_EQ(request->inputs[1].first, 1u);
+  EXPECT_EQ(request->inputs[1].elements, 2u);
+  EXPECT_EQ(request->inputs[1].bytes, second);
+  EXPECT_EQ(request->inputs[2].first, 3u);
+  EXPECT_TRUE(request->inputs[2].object.has_value());
+  ASSERT_EQ(request->outputs.size(), 3u);
+  EXPECT_TRUE(request->outputs[0].on_device);
+  EXPECT_FALSE(request->outputs[1].as_object);
+  EXPECT_EQ(request->outputs[2].first, 3u);
+  EXPECT_EQ(codec.offset_of(1, 3), Bytes(768));
+
+  const std::string bytes = elements_of(1);
+  const auto answer = codec.encode(
+      *request, std::vector<AnswerOutput>{
+                    {.object = ObjectId{{1, 2}, 0}}, {.bytes = second}, {.bytes = bytes}});
+  ASSERT_TRUE(answer.ok()) << to_string(answer.error());
+  EXPECT_EQ(RequestCodec::content_type(*request), kBatchContentType);
+  const auto answers = split_batch(*answer, 3);
+  ASSERT_TRUE(answers.ok());
+  ASSERT_EQ(answers->size(), 3u);
+  EXPECT_EQ((*answers)[0].payload,
+            R"({"id":"a","outputs":[{"name":"y","datatype":"FP32","shape":[1,64],)"
+            R"("parameters":{"object":"00000000-0000-0001-0000-000000000002.0"}}]})");
+  EXPECT_EQ((*answers)[1], (BatchPart{kRawContentType, second}));
+  EXPECT_EQ((*answers)[2].payload,
+            R"({"outputs":[{"name":"y","datatype":"FP32","shape":[1,64],"data":")" +
+                base64_encode(bytes) + "\"}]}");
+}
+
+TEST(RequestCodec, ABatchThatCannotRunIsRefusedWithItsPlace) {
+  const RequestCodec codec = codec_of_variants();
+  const auto refused = [&](const RequestCodec& of, std::string payload) {
+    const auto request = of.decode(kBatchContentType, payload);
+    return request.ok() ? std::string() : request.error().message;
+  };
+  const auto batch = [](std::vector<std::string> parts) {
+    std::vector<BatchPart> raw;
+    for (const std::string& part : parts) raw.push_back({kRawContentType, part});
+    return join_batch(raw);
+  };
+  EXPECT_EQ(refused(codec, batch({elements_of(3), elements_of(2)})),
+            "batch[1]: with it the batch has 5 elements; the largest variant has 4");
+  EXPECT_EQ(refused(codec, batch({elements_of(1), "x"})),
+            "batch[1]: the request: 1 bytes are given, the 1 inputs have 1 to 4 times 256");
+  EXPECT_EQ(refused(codec, ""), "the batch: it is empty");
+  EXPECT_EQ(refused(codec, batch({"x"}).substr(0, 8)), "the batch: it is cut off");
+  EXPECT_EQ(refused(codec, batch({"", "", "", "", ""})), "the batch: it has more than 4 requests");
+  // None within another.
+  const std::string inner = batch({elements_of(1)});
+  EXPECT_EQ(refused(codec, join_batch(std::vector<BatchPart>{{kBatchContentType, inner}})),
+            "batch[0]: content type 'application/vnd.lambent.batch' is not known; "
+            "application/json and application/octet-stream are");
+  KernelGraph plain;
+  plain.buffers = {buffer("y", BufferRole::kOutput, DataType::kUint8, {1})};
+  EXPECT_EQ(refused(RequestCodec(plain), batch({""})),
+            "the batch: requests run together only where there are variants for batch sizes");
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ Result<std::string> kernel_request(const Value& input, KernelOutputs outputs) {
   return to_text(request);
 }
 
+uint64_t elements_of(const Value& input) {
+  if (!input.is_object()) return 0;
+  for (const Value& tensor : input) {
+    const auto shape = tensor.is_object() ? tensor.find("shape") : tensor.end();
+    if (!tensor.is_object() || shape == tensor.end()) continue;
+    if (!shape->is_array() || shape->empty() || !shape->front().is_number_integer()) return 0;
+    return static_cast<uint64_t>(std::max<int64_t>(shape->front().get<int64_t>(), 0));
+  }
+  return 0;
+}
+
 Result<Value> kernel_outputs(std::string_view answer) {
   const Error strange{ErrorCode::kInternal, "the executor answered in other words than expected"};
   ASSIGN_OR_RETURN(const Value parsed, parse_value(answer));

@@ -22,6 +22,10 @@ namespace lambent::workflow {
 enum class KernelOutputs : uint8_t { kByValue, kObjects, kOnDevice };
 Result<std::string> kernel_request(const Value& input, KernelOutputs outputs);
 
+// How many elements of their first dimension such inputs bring, as the first that has a shape says;
+// 0: none has one.
+uint64_t elements_of(const Value& input);
+
 // {"y": {"object": ID, "datatype": "FP32", "shape": [4]}}, which may go into the next function as
 // it is, or with "data" if it came by value. INTERNAL for an answer in other words.
 Result<Value> kernel_outputs(std::string_view answer);

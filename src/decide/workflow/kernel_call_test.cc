@@ -36,6 +36,17 @@ TEST(KernelCall, WhatIsNoTensorIsNamed) {
             "input 'x' has the key 'dta'; a tensor has object, or datatype, shape and data");
 }
 
+TEST(KernelCall, TheElementsOfInputsAreThoseOfTheirShapes) {
+  const Value with_shape = {{"object", kId}, {"datatype", "FP32"}, {"shape", {3, 2}}};
+  EXPECT_EQ(elements_of({{"a", {1, 2}}, {"x", with_shape}}), 3u);
+  EXPECT_EQ(elements_of({{"x", {{"object", kId}}}}), 0u);
+  EXPECT_EQ(elements_of({{"x", {1, 2}}}), 0u);
+  EXPECT_EQ(elements_of(Value::array({1})), 0u);
+  for (const Value& shape : {Value("3"), Value::array(), Value::array({-1}), Value::array({1.5})}) {
+    EXPECT_EQ(elements_of({{"x", {{"shape", shape}}}}), 0u) << shape;
+  }
+}
+
 TEST(KernelCall, AnswersBecomeOutputsByName) {
   const auto outputs = kernel_outputs(
       R"({"outputs":[{"name":"y","datatype":"FP32","shape":[2],"parameters":{"object":")" +

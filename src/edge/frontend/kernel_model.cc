@@ -341,22 +341,29 @@ void KernelModelFrontend::invoke(const std::shared_ptr<Execution>& execution) {
   request.content_type = "application/octet-stream";
   request.payload = std::move(execution->payload);
   for (const auto& each : execution->requests) each->id = request.id;
-  uses_.relays.invoke({.request = std::move(request),
-                       .sink = nullptr,
-                       .done = [this, execution](Result<InvocationResult> ended) {
-                         answer(execution, std::move(ended));
-                       }});
+  uses_.relays.invoke(
+      {.request = std::move(request),
+       .sink = nullptr,
+       .done = [this,
+                execution](Result<InvocationResult> ended) { answer(execution, std::move(ended)); },
+       // Runs of workflows call the function, too.
+       .elements = execution->queue != nullptr ? execution->elements : 0,
+       .since = first.queued});
 }
 
 void KernelModelFrontend::answer(const std::shared_ptr<Execution>& execution,
                                  Result<InvocationResult> ended) {
   const Instant now = uses_.loop.clock().now();
+  // Where it waited for others there was too much to do, which smaller batches make no better.
+  const Duration waited = ended.ok() ? ended->phases.queue : Duration(0);
   const BatchQueue::Ended run{.elements = execution->elements,
                               .inferences = execution->requests.size(),
-                              .time = now - execution->begin};
+                              .time = now - execution->begin - waited};
   for (const auto& each : execution->requests) {
     each->computed = now;
     each->execution = nullptr;
+    // It was made together with calls of others.
+    if (ended.ok() && ended->id != InvocationId{}) each->id = ended->id;
   }
   if (!ended.ok() || ended->outcome != Outcome::kSucceeded) {
     for (const auto& each : execution->requests) finish(*each, false, each->call.answer_of(ended));

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "decide/kernel_graph/request.h"
 #include "gpu/executor/testing/function_testing.h"
 
 namespace lambent::executor {
@@ -140,6 +141,54 @@ TEST_F(KeepingTest, AShortOneInALargeBlockIsNotKept) {
     EXPECT_EQ(finished->objects[0].kept, batch == 4);
     EXPECT_EQ(fds.size(), batch == 4 ? 0u : 1u);
   }
+}
+
+// y = 2x for one or two rows, of which each is large enough to be kept.
+TEST_F(KeepingTest, EachRequestOfABatchReadsAndMakesKeptObjectsOfItsOwn) {
+  const auto rows = [](const std::string& name, const std::string& role) {
+    return R"({"name": ")" + name + R"(", "role": ")" + role +
+           R"(", "datatype": "INT32", "shape": [2, )" + std::to_string(kCount) + "]}";
+  };
+  const auto variant = [](size_t batch) {
+    return R"({"batch": )" + std::to_string(batch) + R"(, "steps": [)" +
+           scale("x", "y", 2, 0, kCount * batch) + "]}";
+  };
+  add(1, process_->package(
+             function({rows("x", "input"), rows("y", "output")}, {variant(1), variant(2)})));
+  const TensorType row{DataType::kInt32, {1, kCount}};
+  const auto part = [&](ObjectId x, const std::string& parameters) {
+    return R"({"inputs": [{"name": "x", "shape": [1, )" + std::to_string(kCount) +
+           R"(], "parameters": {"object": ")" + to_string(x) + R"("}}], "parameters": {)" +
+           parameters + "}}";
+  };
+  const auto run_both = [&](uint64_t invocation, ObjectId a, ObjectId b,
+                            const std::string& parameters) {
+    const std::string first = part(a, parameters), second = part(b, parameters);
+    process_->run(
+        invocation, 1,
+        kernel_graph::join_batch(std::vector<kernel_graph::BatchPart>{{"", first}, {"", second}}),
+        std::string(kernel_graph::kBatchContentType));
+  };
+  const std::string keep = R"("object": true, "keep": "device")";
+  run_both(1, input(5), input(6), keep);
+  EXPECT_EQ(process_->give_object(row, content(5)), input(5));
+  EXPECT_EQ(process_->give_object(row, content(6)), input(6));
+  std::vector<OwnedFd> fds;
+  const auto first = process_->expect<Finished>(&fds);
+  ASSERT_TRUE(first && !first->error) << (first ? to_string(*first->error) : "");
+  ASSERT_EQ(first->objects.size(), 2u);
+  EXPECT_TRUE(first->objects[0].kept && first->objects[1].kept);
+  EXPECT_EQ(first->objects[1].type, row);
+  EXPECT_TRUE(fds.empty()) << "they were copied to the host";
+  // They are the inputs of the next two, in the other order, and nothing is asked for.
+  run_both(2, first->objects[1].object, first->objects[0].object, R"("object": true)");
+  const auto second = process_->expect<Finished>(&fds);
+  ASSERT_TRUE(second && !second->error) << (second ? to_string(*second->error) : "");
+  ASSERT_EQ(fds.size(), 2u);
+  EXPECT_EQ(value_of(fds[0]), 24);
+  EXPECT_EQ(value_of(fds[1]), 20);
+  process_->send(WriteObject{first->objects[0].object});
+  EXPECT_EQ(written(), std::pair(first->objects[0].object, 10));
 }
 
 TEST_F(KeepingTest, WhatIsLeastRecentlyUsedIsWrittenWhenMemoryIsShort) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "decide/kernel_graph/request.h"
 #include "gpu/bundle/bundle.h"
 #include "gpu/bundle/manifest.h"
 #include "gpu/executor/testing/function_testing.h"
@@ -299,6 +300,61 @@ TEST_F(ExecutorTest, AnObjectThatAVariantMakesHasTheElementsOfItsRequest) {
   EXPECT_EQ(finished->objects[0].type.shape, (std::vector<uint64_t>{3, 2}));
   ASSERT_EQ(fds.size(), 1u);
   EXPECT_EQ(lseek(fds[0].get(), 0, SEEK_END), 24);
+}
+
+// Three requests in one payload: by value, an object, and one whose output becomes an object.
+TEST_F(ExecutorTest, RequestsOfABatchRunTogetherAndEachHasItsAnswer) {
+  add(1, process_->package(pairs()));
+  process_->run(1, 1,
+                R"({"inputs": [{"name": "x", "shape": [1, 2], "data": [1, 2]}],
+                    "parameters": {"object": true}})",
+                "application/json");
+  std::vector<OwnedFd> fds;
+  const auto alone = process_->expect<protocol::Finished>(&fds);
+  ASSERT_TRUE(alone && !alone->error && alone->objects.size() == 1);
+  const std::string y = to_string(alone->objects[0].object);
+
+  const std::string first = bytes_of({1, 2});
+  const std::string second =
+      R"({"inputs": [{"name": "x", "shape": [1, 2], "parameters": {"object": ")" + y + R"("}}]})";
+  const std::string third = R"({"id": "c", "inputs": [{"name": "x", "shape": [2, 2],
+                                "data": [3, 4, 5, 6]}], "parameters": {"object": true}})";
+  process_->run(2, 1,
+                kernel_graph::join_batch(std::vector<kernel_graph::BatchPart>{
+                    {"application/octet-stream", first}, {"", second}, {"", third}}),
+                std::string(kernel_graph::kBatchContentType));
+  const std::string content = ExecutorProcess::content_of(fds[0].get());
+  EXPECT_EQ(process_->give_object(alone->objects[0].type, content), alone->objects[0].object);
+  std::vector<OwnedFd> made;
+  const auto finished = process_->expect<protocol::Finished>(&made);
+  ASSERT_TRUE(finished.has_value());
+  ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+  EXPECT_EQ(finished->content_type, kernel_graph::kBatchContentType);
+  const auto answers = kernel_graph::split_batch(finished->payload, 3);
+  ASSERT_TRUE(answers.ok());
+  ASSERT_EQ(answers->size(), 3u);
+  EXPECT_EQ(ints_of(std::string((*answers)[0].payload)), (std::vector<int>{403, 406}));
+  EXPECT_THAT(std::string((*answers)[1].payload), testing::HasSubstr(R"("data":[709,718])"));
+  EXPECT_THAT(std::string((*answers)[2].payload), testing::HasSubstr(R"({"id":"c",)"));
+  ASSERT_EQ(finished->objects.size(), 1u);
+  EXPECT_EQ(finished->objects[0].type.shape, (std::vector<uint64_t>{2, 2}));
+  ASSERT_EQ(made.size(), 1u);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(made[0].get())),
+            (std::vector<int>{409, 412, 415, 418}));
+}
+
+TEST_F(ExecutorTest, ABatchWithAWrongRequestIsRefusedAsAWhole) {
+  add(1, process_->package(pairs()));
+  const std::string good = bytes_of({1, 2}), bad = bytes_of({1, 2, 3});
+  process_->run(1, 1,
+                kernel_graph::join_batch(std::vector<kernel_graph::BatchPart>{
+                    {"application/octet-stream", good}, {"application/octet-stream", bad}}),
+                std::string(kernel_graph::kBatchContentType));
+  const auto finished = process_->expect<protocol::Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_EQ(finished->error->code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(finished->error->message, testing::HasSubstr("batch[1]: the request: 12 bytes"));
+  EXPECT_EQ(run(2, 1, {1, 2}), (std::vector<int>{103, 106}));
 }
 
 }  // namespace

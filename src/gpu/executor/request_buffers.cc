@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "decide/kernel_graph/limits.h"
 #include "gpu/executor/file_io.h"
 
 namespace lambent::executor {
@@ -25,9 +26,7 @@ RequestBuffers::RequestBuffers(RequestedInstance instance, DeviceStore& store, C
       store_(store),
       contents_(contents),
       layers_(layers),
-      contents_at_(instance.loaded.graph.buffers.size(), 0),
-      files_(instance.loaded.graph.buffers.size()),
-      kept_inputs_(instance.loaded.graph.buffers.size()) {}
+      contents_at_(instance.loaded.graph.buffers.size(), 0) {}
 
 void RequestBuffers::pin(const DeviceName& name) {
   store_.pin(name);
@@ -37,18 +36,23 @@ void RequestBuffers::pin(const DeviceName& name) {
 void RequestBuffers::release() {
   for (const uint64_t ticket : std::exchange(needs_, {})) store_.unneed(ticket);
   for (const DeviceName& name : std::exchange(pinned_, {})) store_.unpin(name);
+  // Those that have become objects go by other names.
+  for (const DeviceName& name : std::exchange(parts_, {})) store_.drop(name);
 }
 
 Result<bool> RequestBuffers::gather(const kernel_graph::Request& request, bool pipelined) {
   subject_ = protocol::ErrorSubject::kRequest;
   ASSIGN_OR_RETURN(bool complete, gather_constants(pipelined));
   instance_.reserved.release();  // objects lie in what is reserved for inputs
-  for (const auto& input : request.inputs) {
+  copied_.resize(request.inputs.size());
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const auto& input = request.inputs[i];
     if (!input.object) continue;
     const auto& buffer = instance_.loaded.graph.buffers[input.buffer];
-    const TensorType type = instance_.loaded.codec.type_in(request, input.buffer);
+    const TensorType type = instance_.loaded.codec.type_of(input.buffer, input.elements);
+    const bool is_copied = buffer.role == BufferRole::kInOut || request.is_batch();
     const auto is_here =
-        buffer.role == BufferRole::kInOut ? gather_file(input, type) : gather_object(input, type);
+        is_copied ? gather_file(i, *input.object, type) : gather_object(input, type);
     if (!is_here.ok()) {
       subject_ = contents_.has_failed(*input.object) ? protocol::ErrorSubject::kFailedInput
                                                      : protocol::ErrorSubject::kInput;
@@ -89,28 +93,27 @@ Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& inp
   return true;
 }
 
-// An object that is copied, because kernels write there.
-Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input,
-                                         const TensorType& type) {
-  auto& file = files_[input.buffer];
-  if (file != nullptr) return true;
-  const DeviceName name = DeviceName::of(*input.object);
+// An object that is copied, because kernels write there or others of its batch lie beside it.
+Result<bool> RequestBuffers::gather_file(size_t number, ObjectId object, const TensorType& type) {
+  CopiedObject& copied = copied_[number];
+  if (copied.file != nullptr) return true;
+  const DeviceName name = DeviceName::of(object);
   const auto* entry = store_.find(name);
-  if (kept_inputs_[input.buffer]) {
+  if (copied.is_kept) {
     if (entry->is_kept || entry->leaves) return true;
     // It was written meanwhile: what it takes of the device may be what this request lacks.
     pinned_.erase(std::ranges::find(pinned_, name));
     store_.unpin(name);
-    kept_inputs_[input.buffer] = false;
+    copied.is_kept = false;
   } else if (entry != nullptr && entry->is_kept) {
     // It has no file, and stays on the device in any case.
-    RETURN_IF_ERROR(contents_.pin_object(*input.object, type, user_of(instance_.id)));
+    RETURN_IF_ERROR(contents_.pin_object(object, type, user_of(instance_.id)));
     pinned_.push_back(name);
-    kept_inputs_[input.buffer] = true;
+    copied.is_kept = true;
     return true;
   }
-  ASSIGN_OR_RETURN(file, contents_.host_object(*input.object, type));
-  if (file == nullptr) return false;
+  ASSIGN_OR_RETURN(copied.file, contents_.host_object(object, type));
+  if (copied.file == nullptr) return false;
   // It may have to go for the request's own copy: then that comes from the host.
   needs_.push_back(store_.need(name));
   return true;
@@ -185,8 +188,8 @@ Result<std::vector<TransferPiece>> RequestBuffers::queue_inputs(
   LoadedInstance& loaded = instance_.loaded;
   std::vector<TransferPiece> pieces;
   Bytes total;
-  for (const auto& input : request.inputs) {
-    ASSIGN_OR_RETURN(auto piece, queue_input(input, loaded.codec.size_in(request, input.buffer)));
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(auto piece, queue_input(request, i));
     if (!piece) continue;
     total += piece->size;
     pieces.push_back(std::move(*piece));
@@ -203,14 +206,17 @@ Result<std::vector<TransferPiece>> RequestBuffers::queue_inputs(
 
 // None: it needs no copy from the host.
 Result<std::optional<TransferPiece>> RequestBuffers::queue_input(
-    const kernel_graph::RequestInput& input, Bytes size) {
+    const kernel_graph::Request& request, size_t number) {
+  const kernel_graph::RequestInput& input = request.inputs[number];
   const uint32_t i = input.buffer;
+  const auto& codec = instance_.loaded.codec;
+  const Bytes size = codec.size_of(i, input.elements);
   if (contents_at_[i] != 0) {
     RETURN_IF_ERROR(move_input(i, size));
     return std::optional<TransferPiece>();
   }
   TransferPiece piece;
-  piece.device = addresses_[i];
+  piece.device = addresses_[i] + codec.offset_of(i, input.first).count;
   piece.size = size;
   if (!input.object) {
     piece.pointer = const_cast<char*>(input.bytes.data());  // it is only read
@@ -224,7 +230,7 @@ Result<std::optional<TransferPiece>> RequestBuffers::queue_input(
         instance_.loaded.stream().copy_on_device(piece.device, entry->address, piece.size));
     return std::optional<TransferPiece>();
   }
-  piece.fd = files_[i]->get();
+  piece.fd = copied_[number].file->get();
   return std::optional(std::move(piece));
 }
 
@@ -249,20 +255,27 @@ Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request&
   WantedOutputs outputs;
   Bytes total = kFlagBytes, keeps;
   uint32_t objects = 0;
-  for (const auto& wanted : request.outputs) {
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    const auto& wanted = request.outputs[i];
     WantedOutput output;
     output.buffer = wanted.buffer;
-    output.size = loaded.codec.size_in(request, wanted.buffer);
+    output.size = loaded.codec.size_of(wanted.buffer, wanted.elements);
     output.as_object = wanted.as_object;
     // Counted in the caller's order, so that it knows their names before they exist.
     if (output.as_object) {
-      output.type = loaded.codec.type_in(request, wanted.buffer);
+      output.type = loaded.codec.type_of(wanted.buffer, wanted.elements);
       output.object = {invocation, objects++};
     }
-    output.from = addresses_[wanted.buffer];
+    output.from =
+        addresses_[wanted.buffer] + loaded.codec.offset_of(wanted.buffer, wanted.first).count;
     output.lies = DeviceName::of(instance_.id, wanted.buffer);
-    RETURN_IF_ERROR(copy_output(output));
-    const Bytes lies = wanted.on_device ? store_.find(output.lies)->size : Bytes(0);
+    if (request.is_batch()) {
+      RETURN_IF_ERROR(copy_part(output, i, wanted.on_device, keeps, kept));
+    } else {
+      RETURN_IF_ERROR(copy_output(output));
+    }
+    const bool may_keep = wanted.on_device && output.stays;
+    const Bytes lies = may_keep ? store_.find(output.lies)->size : Bytes(0);
     const bool is_large = is_shareable(output.size) && is_shareable(lies);
     output.is_kept = is_large && kept.has_room(keeps + lies);
     if (output.is_kept) {
@@ -299,6 +312,29 @@ Result<void> RequestBuffers::copy_output(WantedOutput& output) {
   return {};
 }
 
+// What other requests of the batch have made lies beside it, so that only a copy can become an
+// object of its own. One that is to be kept takes memory beside the instance's, as others do when
+// the instance takes another place for its next request.
+Result<void> RequestBuffers::copy_part(WantedOutput& output, size_t number, bool on_device,
+                                       Bytes keeps, const KeptObjects& kept) {
+  output.stays = false;
+  if (!output.as_object) return {};
+  const DeviceName name = DeviceName::of(
+      instance_.id, kCopiedOutput | static_cast<uint32_t>(limits::kGraphBuffers + number));
+  const bool can_keep =
+      on_device && is_shareable(output.size) && kept.has_room(keeps + store_.rounded(output.size));
+  if (!can_keep && !has_share_for(name, output.size)) return {};
+  const auto placed = store_.place(name, output.size, user_of(instance_.id));
+  if (!placed.ok()) return {};
+  pinned_.push_back(name);
+  parts_.push_back(name);
+  RETURN_IF_ERROR(
+      instance_.loaded.stream().copy_on_device(placed->address, output.from, output.size));
+  output.lies = name;
+  output.stays = true;
+  return {};
+}
+
 Bytes RequestBuffers::pinned_size() const {
   Bytes sum;
   for (const DeviceName& name : std::set<DeviceName>(pinned_.begin(), pinned_.end())) {
@@ -310,7 +346,7 @@ Bytes RequestBuffers::pinned_size() const {
 Bytes RequestBuffers::keep_objects(std::span<const WantedOutput> outputs) {
   Bytes kept;
   for (const WantedOutput& output : outputs) {
-    if (!output.as_object) continue;
+    if (!output.as_object || !output.stays) continue;
     // It stays where it is, by another name; the instance takes another place next time.
     const auto pin = std::find(pinned_.begin(), pinned_.end(), output.lies);
     const DeviceName name = DeviceName::of(output.object);

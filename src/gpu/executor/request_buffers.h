@@ -31,6 +31,7 @@ struct WantedOutput {
   TensorType type;       // of an object
   ObjectId object;
   DeviceName lies;                   // until it goes by the object's name
+  bool stays = true;                 // as an object it stays there; else its content is another's
   CUdeviceptr from = 0;              // where it is copied to the host from
   uint64_t offset = 0;               // in the instance's page-locked memory, if all go through that
   std::string bytes;                 // else, by value
@@ -87,13 +88,17 @@ class RequestBuffers {
  private:
   Result<bool> gather_constants(bool pipelined);
   Result<bool> gather_object(const kernel_graph::RequestInput& input, const TensorType& type);
-  Result<bool> gather_file(const kernel_graph::RequestInput& input, const TensorType& type);
+  Result<bool> gather_file(size_t number, ObjectId object, const TensorType& type);
   Result<void> place_own(uint32_t buffer, Bytes size, bool is_overwritten, CUdeviceptr* address);
   bool has_share_for(const DeviceName& name, Bytes size) const;
   Result<void> move_input(uint32_t buffer, Bytes size);
-  Result<std::optional<TransferPiece>> queue_input(const kernel_graph::RequestInput& input,
-                                                   Bytes size);
+  // The input of this number in the request.
+  Result<std::optional<TransferPiece>> queue_input(const kernel_graph::Request& request,
+                                                   size_t number);
   Result<void> copy_output(WantedOutput& output);
+  // What one request of a batch has made; `number` is the output's in the request.
+  Result<void> copy_part(WantedOutput& output, size_t number, bool on_device, Bytes keeps,
+                         const KeptObjects& kept);
   void pin(const DeviceName& name);
 
   const RequestedInstance instance_;
@@ -103,11 +108,16 @@ class RequestBuffers {
   protocol::ErrorSubject subject_ = protocol::ErrorSubject::kRequest;
   // By buffer: where it lies in this request, 0 if not yet.
   std::vector<CUdeviceptr> addresses_;
-  std::vector<CUdeviceptr> contents_at_;         // of shared content that is there, pinned
-  std::vector<std::shared_ptr<OwnedFd>> files_;  // of objects that are copied to the request's own
-  std::vector<bool> kept_inputs_;  // by buffer: a kept object that is copied from where it lies
+  std::vector<CUdeviceptr> contents_at_;  // of shared content that is there, pinned
+  // By number of the input: objects that are copied to the request's own place.
+  struct CopiedObject {
+    std::shared_ptr<OwnedFd> file;
+    bool is_kept = false;  // it is copied from where it lies
+  };
+  std::vector<CopiedObject> copied_;
   std::vector<DeviceName> pinned_;
-  std::vector<uint64_t> needs_;  // objects on the device that are wanted there, but not pinned
+  std::vector<DeviceName> parts_;  // places of what requests of a batch have made
+  std::vector<uint64_t> needs_;    // objects on the device that are wanted there, but not pinned
 };
 
 }  // namespace lambent::executor

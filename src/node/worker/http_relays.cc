@@ -82,6 +82,10 @@ void HttpRelays::tell_versions(http::RelayCall& call) const {
 }
 
 void HttpRelays::invoke(http::HandlerCall call) {
+  if (call.elements > 0) {
+    const FunctionSpec* spec = uses_.functions.find(call.request.function);
+    if (spec != nullptr) return uses_.submit_kernel(*spec, std::move(call));
+  }
   const InvocationId id = call.request.id;
   sinks_[id] = std::move(call.sink);
   uses_.submit(std::move(call.request),

@@ -27,6 +27,8 @@ class HttpRelays final : public http::RelayService {
     std::function<void(InvocationRequest, InvocationService::Callback<InvocationResult>)> submit;
     std::function<void(InvocationId)> forget;  // its client is gone
     KernelDescriptions& kernels;
+    // Calls of kernel functions that may be made together with others.
+    std::function<void(const FunctionSpec&, http::HandlerCall)> submit_kernel;
   };
 
   explicit HttpRelays(Dependencies dependencies) : uses_(std::move(dependencies)) {}

@@ -17,6 +17,12 @@ constexpr size_t kKeptGraphsPerTenant = 64;
 constexpr size_t kKeptGraphs = 512;
 constexpr Duration kKeptGraphRest = std::chrono::minutes(30);  // without a request
 
+// Calls of one kernel function by runs of workflows that wait to run together, and functions whose
+// calls do. Those beyond it are made one by one.
+constexpr size_t kBatchedCallsWaiting = 10'000;
+constexpr Bytes kBatchedPayloadsWaiting = Bytes::mib(64);
+constexpr size_t kBatchedFunctions = 10'000;
+
 // What one invocation waits for: how many may wait so, and for how long.
 constexpr size_t kInvocationsWaiting = 10'000;
 constexpr Duration kNeedsTimeout = std::chrono::hours(1);

@@ -63,6 +63,36 @@ Intake::Setting intake_setting(const WorkerOptions& options, const Worker::Depen
   return {.most_payloads = options.most_payloads, .faults = uses.faults};
 }
 
+CallBatches::Uses batch_uses(const Worker::Dependencies& uses, KernelDescriptions& kernels,
+                             Intake& intake) {
+  const auto describe = [&kernels](const FunctionSpec& spec, CallBatches::Described done) {
+    kernels.describe(spec, std::move(done));
+  };
+  const auto submit = [&intake](InvocationRequest request, CallBatches::Done done) {
+    intake.submit(std::move(request), std::move(done));
+  };
+  const auto count = [&metrics = uses.metrics](const FunctionName& function, size_t calls) {
+    metrics.batched(function, calls);
+  };
+  return {.loop = uses.loop,
+          .random = uses.random,
+          .describe = describe,
+          .submit = submit,
+          .forget = [&intake](InvocationId id) { intake.forget(id); },
+          .on_batch = count};
+}
+
+// Those that come by the inference protocol.
+std::function<void(const FunctionSpec&, http::HandlerCall)> batched(CallBatches& batches) {
+  return [&batches](const FunctionSpec& spec, http::HandlerCall call) {
+    batches.submit(spec, {.request = std::move(call.request),
+                          .elements = call.elements,
+                          .by_value = true,
+                          .done = std::move(call.done),
+                          .since = call.since});
+  };
+}
+
 // `files` is null until recover(), or where logs are in memory only.
 MountUses mount_uses(const WorkerOptions& options, const catalog::Catalog& catalog,
                      const std::unique_ptr<LogFiles>& files) {
@@ -119,6 +149,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                    options_.sandbox_memory),
       unloads_(*dispatcher_, driver_),
       backends_(sandboxes_, executors_),
+      batches_(batch_uses(uses_, kernels_, intake_)),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
       stage_processes_(sandboxes_, pipeline_reports_, code_),
       pipelines_(uses_.loop, uses_.log, stage_processes_, pipeline_setting(), std::move(slices),
@@ -163,7 +194,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       kernels_(code_, files_),
       relays_({uses_.random, functions_, aliases_,
                [this](auto request, auto done) { submit(std::move(request), std::move(done)); },
-               [this](InvocationId id) { intake_.forget(id); }, kernels_}) {
+               [this](InvocationId id) { batches_.forget(id); }, kernels_, batched(batches_)}) {
   hear_of(uses_.launcher, sandboxes_, executors_, uses_.metrics);
 }
 
@@ -212,7 +243,11 @@ WorkflowHost::Events Worker::workflow_events() {
   events.submit = [this](InvocationRequest request, WorkflowHost::Done done) {
     intake_.submit(std::move(request), std::move(done));
   };
-  events.forget = [this](InvocationId call) { intake_.forget(call); };
+  events.submit_kernel = [this](const FunctionSpec& spec, InvocationRequest request,
+                                uint64_t elements, bool by_value, WorkflowHost::Done done) {
+    batches_.submit(spec, {std::move(request), elements, by_value, std::move(done)});
+  };
+  events.forget = [this](InvocationId call) { batches_.forget(call); };
   events.find_function = [this](const FunctionName& name) {
     const auto found = resolve(name, 1, functions_, aliases_);
     return found.ok() ? functions_.find(*found) : nullptr;

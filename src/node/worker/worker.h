@@ -23,6 +23,7 @@
 #include "node/catalog/catalog.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend_reports.h"
+#include "node/worker/call_batches.h"
 #include "node/worker/cancellation.h"
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
@@ -208,6 +209,7 @@ class Worker final : public InvocationService {
   Unloads unloads_;
   Backends backends_;
   CallsElsewhere elsewhere_;
+  CallBatches batches_;
   WorkflowHost workflows_;
   BackendStageProcesses stage_processes_;
   PipelineHost pipelines_;

@@ -64,20 +64,20 @@ class InnerWorkflows {
            });
   }
 
-  // Whether there are readers, and all of them read in these executors. An inner workflow cannot
-  // make again what it was given, so that it must be one that may be called again.
-  bool read_there(const workflow::Workflow& graph,
-                  const std::optional<std::vector<uint32_t>>& readers, const ExecutorKey& there) {
-    if (!readers || readers->empty()) return false;
-    return std::ranges::all_of(*readers, [&](uint32_t reader) {
-      const FunctionSpec* spec = find(graph.components[reader].function);
-      if (spec == nullptr || --left_ < 0) return false;
-      if (spec->kind == FunctionKind::kKernel) return executor_key(*spec, DeviceId()) == there;
-      const workflow::Workflow* inner = callees_.graph_of(*spec);
-      return inner != nullptr && have_kernels_only(spec) &&
-             read_there(*inner, workflow::inner_readers_of_input(*inner), there);
-    });
+  // Whether this component reads what it is given in these executors. An inner workflow cannot make
+  // that again, so that it must be one that may be called again.
+  bool reads_there(const workflow::Workflow& graph, uint32_t reader, const ExecutorKey& there) {
+    const FunctionSpec* spec = find(graph.components[reader].function);
+    if (spec == nullptr || --left_ < 0) return false;
+    if (spec->kind == FunctionKind::kKernel) return executor_key(*spec, DeviceId()) == there;
+    const workflow::Workflow* inner = callees_.graph_of(*spec);
+    if (inner == nullptr || !have_kernels_only(spec)) return false;
+    const auto readers = workflow::inner_readers_of_input(*inner);
+    return readers && !readers->empty() && std::ranges::all_of(*readers, [&](uint32_t each) {
+             return reads_there(*inner, each, there);
+           });
   }
+  bool has_looked_enough() const { return left_ < 0; }
 
  private:
   const FunctionSpec* find(const std::string& name) const {
@@ -96,15 +96,20 @@ Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
   return workflow::to_text(call.input);
 }
 
-workflow::KernelOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
-                                   const FunctionSpec* spec, const Callees& callees) {
+ComponentOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
+                            const FunctionSpec* spec, const Callees& callees) {
   using workflow::KernelOutputs;
-  if (graph.components[component].by_value) return KernelOutputs::kByValue;
-  if (spec == nullptr || spec->kind != FunctionKind::kKernel) return KernelOutputs::kObjects;
+  if (graph.components[component].by_value) return {KernelOutputs::kByValue};
+  if (spec == nullptr || spec->kind != FunctionKind::kKernel) return {};
   const auto readers = workflow::inner_readers_of(graph, component);
-  const bool stays =
-      InnerWorkflows(callees).read_there(graph, readers, executor_key(*spec, DeviceId()));
-  return stays ? KernelOutputs::kOnDevice : KernelOutputs::kObjects;
+  if (!readers) return {};
+  InnerWorkflows look(callees);
+  const ExecutorKey there = executor_key(*spec, DeviceId());
+  const auto reading_there = std::ranges::count_if(
+      *readers, [&](uint32_t reader) { return look.reads_there(graph, reader, there); });
+  if (reading_there == 0 || look.has_looked_enough()) return {};
+  const bool others_read = std::cmp_less(reading_there, readers->size());
+  return {KernelOutputs::kOnDevice, others_read};
 }
 
 bool may_repeat(FunctionKind kind, const std::string& function, const Callees& callees) {
@@ -113,8 +118,7 @@ bool may_repeat(FunctionKind kind, const std::string& function, const Callees& c
          InnerWorkflows(callees).have_kernels_only(callees.find({callees.tenant, function}));
 }
 
-void find_lost(const workflow::Value& input,
-               const std::map<InvocationId, workflow::CallKey>& makers,
+void find_lost(const workflow::Value& input, const std::map<ObjectId, workflow::CallKey>& makers,
                const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure) {
   // What a call needs before it is queued is found missing before it runs.
   const bool is_refused = failure.type == kCallRejected;
@@ -122,7 +126,7 @@ void find_lost(const workflow::Value& input,
   std::set<workflow::CallKey> lost;
   bool is_of_run = false;
   for (const ObjectId object : workflow::objects_in(input)) {
-    const auto maker = makers.find(object.maker);
+    const auto maker = makers.find(object);
     is_of_run = is_of_run || maker != makers.end();
     if (!is_gone(object)) continue;
     if (maker == makers.end()) return;

@@ -31,21 +31,27 @@ struct Callees {
   const std::function<const workflow::Workflow*(const FunctionSpec&)>& graph_of;
 };
 
-// What the outputs of a component become that calls `spec` (null: it is not there). What only
-// kernel functions of the same executors read, those of inner workflows too, need not come to the
-// host: an executor that breaks takes it along, and then what made it is called again.
-workflow::KernelOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
-                                   const FunctionSpec* spec, const Callees& callees);
+struct ComponentOutputs {
+  workflow::KernelOutputs become = workflow::KernelOutputs::kObjects;
+  // They stay on the device, and others read them on the host.
+  bool also_on_host = false;
+};
+
+// What the outputs of a component become that calls `spec` (null: it is not there). What kernel
+// functions of the same executors read, those of inner workflows too, stays on the device; if no
+// other reads it, it need not come to the host. An executor that breaks takes it along, and then
+// what made it is called again.
+ComponentOutputs outputs_of(const workflow::Workflow& graph, uint32_t component,
+                            const FunctionSpec* spec, const Callees& callees);
 
 // Whether a call of that kind has no effects but its outputs, so that it may be made again: a
 // kernel function, or a workflow of such only.
 bool may_repeat(FunctionKind kind, const std::string& function, const Callees& callees);
 
 // What a call of a kernel function that failed for want of its input has lost: calls of its run, by
-// the ids in `makers`, whose objects are gone. Where none of these is gone, they have been made
+// the objects in `makers`, whose objects are gone. Where none of these is gone, they have been made
 // again meanwhile, and the call may be. Nothing is to be done about objects of others.
-void find_lost(const workflow::Value& input,
-               const std::map<InvocationId, workflow::CallKey>& makers,
+void find_lost(const workflow::Value& input, const std::map<ObjectId, workflow::CallKey>& makers,
                const std::function<bool(ObjectId)>& is_gone, workflow::Failure& failure);
 
 // How it ended, as the run is to hear of it.

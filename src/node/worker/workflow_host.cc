@@ -31,6 +31,10 @@ WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::Objec
       events_(std::move(events)),
       limits_(limits),
       elsewhere_(events_.elsewhere != nullptr ? *events_.elsewhere : kNoCallsElsewhere),
+      awaited_(store,
+               [this](InvocationId run, ObjectId object) {
+                 take_turns(Came{run, object});
+               }),
       ahead_(loop, events_.prospect_of, events_.foresee, [this](InvocationId id) {
         const LiveRun* run = find(id);
         return run != nullptr ? run->run.get() : nullptr;
@@ -183,16 +187,23 @@ void WorkflowHost::perform(CallEnded& work) {
   if (call.takes_room) --taking_room_;
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
-  // Another node gave it an id of its own.
-  const bool has_other_id = call.elsewhere && work.result.ok();
-  const InvocationId maker = has_other_id ? work.result->id : work.call;
+  // Another node gave it an id of its own, or it was made together with others.
+  const bool has_id = work.result.ok() && work.result->id != InvocationId{};
+  const InvocationId maker = has_id ? work.result->id : work.call;
   // The run ended before: what this made has no owner.
   if (run == nullptr) return remove_made_by(call.tenant, maker, how);
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, maker, result->value);
-    if (call.kind == FunctionKind::kKernel) run->makers[maker] = call.key;
-  } else if (store_ != nullptr && run->repeatable.contains(call.key.component)) {
+    if (call.kind == FunctionKind::kKernel) run->note_made(maker, call.key, result->value);
+    const auto outputs = run->outputs.find(call.key.component);
+    if (outputs != run->outputs.end() && outputs->second.also_on_host) {
+      for (const ObjectId object : workflow::objects_in(result->value)) {
+        const bool is_its = object.maker == maker && run->objects.contains(object);
+        if (is_its) awaited_.bring(run->id, run->name.tenant, object);
+      }
+    }
+  } else if (store_ != nullptr && (call.not_made || run->repeatable.contains(call.key.component))) {
     auto& failure = std::get<Failure>(how);
     failure.without_effects = true;
     const auto input = run->run->input_of(call.key);
@@ -203,9 +214,9 @@ void WorkflowHost::perform(CallEnded& work) {
     };
     if (input.ok()) find_lost(*input, run->makers, is_gone, failure);
   }
-  record(*run, call, work.call, work.result, how);
+  record(*run, call, call.elsewhere ? work.call : maker, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
-  if (is_late(*run)) return time_out(*run);
+  if (run->is_late(loop_.clock().now())) return time_out(*run);
   const workflow::RunStep step = run->run->ended(call.key, std::move(how));
   if (step.outcome || keep_values(*run)) advance(*run, step);
   ahead_.look(call.run);
@@ -215,7 +226,7 @@ void WorkflowHost::perform(GoOn& work) {
   LiveRun* run = find(work.run);
   if (run == nullptr) return;
   run->goes_on = false;
-  if (is_late(*run)) return time_out(*run);
+  if (run->is_late(loop_.clock().now())) return time_out(*run);
   const workflow::RunStep step = run->run->next();
   if (step.outcome || keep_values(*run)) advance(*run, step);
   ahead_.look(work.run);
@@ -229,11 +240,6 @@ void WorkflowHost::perform(TimedOut& work) {
 void WorkflowHost::perform(Cancelled& work) {
   LiveRun* run = find(work.run);
   if (run != nullptr) end(*run, rejected(std::move(work.error)), nullptr);
-}
-
-// A busy loop may come to its timer late.
-bool WorkflowHost::is_late(const LiveRun& run) const {
-  return loop_.clock().now() - run.began >= run.timeout;
 }
 
 void WorkflowHost::time_out(LiveRun& run) {

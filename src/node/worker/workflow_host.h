@@ -19,6 +19,7 @@
 #include "decide/scheduling/flow.h"
 #include "decide/workflow/run.h"
 #include "node/objects/object_store.h"
+#include "node/worker/awaited_objects.h"
 #include "node/worker/calls_elsewhere.h"
 #include "node/worker/log_store.h"
 #include "node/worker/parked_calls.h"
@@ -35,6 +36,12 @@ class WorkflowHost {
   struct Events {
     // Makes a call; Done comes once, perhaps before this returns.
     std::function<void(InvocationRequest, Done)> submit;
+    // Makes a call of a kernel function, perhaps together with others (CallBatches); the result
+    // then has the id of the invocation that they became. `elements` of the first dimension, 0: it
+    // is not known. Empty: it is submitted as every call.
+    std::function<void(const FunctionSpec&, InvocationRequest, uint64_t elements, bool by_value,
+                       Done)>
+        submit_kernel = {};
     // No run waits for that call any more.
     std::function<void(InvocationId)> forget;
     std::function<const FunctionSpec*(const FunctionName&)> find_function;
@@ -125,6 +132,7 @@ class WorkflowHost {
     uint64_t parked = 0;      // waits for room: its number in parked_
     bool takes_room = false;  // submitted for an acknowledged run, and no workflow itself
     bool elsewhere = false;   // on another node
+    bool not_made = false;    // it ended before, for want of what it needs
   };
   // Things to do take turns, so that calls which end at once make no deep recursion; after some of
   // them the loop has its turn.
@@ -146,7 +154,12 @@ class WorkflowHost {
     InvocationId run;
     Error error;
   };
-  using Work = std::variant<Begin, CallEnded, GoOn, TimedOut, Cancelled>;
+  // The object is on the host, or will not be.
+  struct Came {
+    InvocationId run;
+    ObjectId object;
+  };
+  using Work = std::variant<Begin, CallEnded, GoOn, TimedOut, Cancelled, Came>;
 
   void take_turns(Work work);
   void work_a_while();
@@ -155,8 +168,8 @@ class WorkflowHost {
   void perform(GoOn& work);
   void perform(TimedOut& work);
   void perform(Cancelled& work);
+  void perform(Came& work);
 
-  bool is_late(const LiveRun& run) const;
   // Counts what the run keeps; where that is too much for all runs together, the one that keeps the
   // most fails. False: it was this one.
   bool keep_values(LiveRun& run);
@@ -172,11 +185,12 @@ class WorkflowHost {
   // False: there is no room for it. The run may be gone.
   bool submit(LiveRun& run, InvocationId id, const workflow::Call& call);
   bool has_room(const FunctionName& function, Bytes payload) const;
-  FunctionName function_of(const LiveRun& run, const workflow::CallKey& key) const;
   void park(const LiveRun& run, InvocationId id);
   void unpark(const LiveRun& run, InvocationId id);
-  // Those of a run that ends.
-  void drop_parked(LiveRun& run);
+  // One that waited until what it reads is on the host.
+  void release(LiveRun& run, InvocationId id);
+  // Those of a run that ends, which were never made.
+  void drop_waiting(LiveRun& run);
   bool try_parked(InvocationId id);
 
   void record(LiveRun& run, const CallOf& call, InvocationId id,
@@ -212,6 +226,7 @@ class WorkflowHost {
   size_t called_ = 0;                  // runs that others called, live
   scheduling::RunningMean took_;       // by runs that had places
   ParkedCalls parked_{loop_, [this](InvocationId call) { return try_parked(call); }};
+  AwaitedObjects awaited_;
   RunsAhead ahead_;
   size_t taking_room_ = 0;  // calls under way for which CallOf::takes_room
 };

@@ -1,6 +1,7 @@
 // The part of WorkflowHost that makes calls. Those of runs that were acknowledged wait for room
 // where there is none, without a payload: only the run knows of them meanwhile. They are tried
 // again when something ended, and once in a while.
+#include <algorithm>
 #include <utility>
 
 #include "core/domain/limits.h"
@@ -28,6 +29,13 @@ std::vector<ObjectId> WorkflowHost::LiveRun::needs_of(const workflow::Value& inp
   return named;
 }
 
+void WorkflowHost::LiveRun::note_made(InvocationId maker, const workflow::CallKey& key,
+                                      const workflow::Value& value) {
+  for (const ObjectId object : workflow::objects_in(value)) {
+    if (object.maker == maker) makers[object] = key;
+  }
+}
+
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
@@ -41,19 +49,24 @@ void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
                             "a workflow makes at most " + std::to_string(limits_.calls) +
                                 " calls, with those of the workflows that it calls"}});
   }
+  // A kernel function that finds its input lost is called again. What a handler did by then stays
+  // done, so it is called when its input cannot be lost any more.
+  if (awaited_.any_of(run.id)) {
+    const FunctionName function = run.function_of(call.key);
+    const FunctionSpec* spec = events_.find_function(function);
+    const Callees callees{run.name.tenant, events_.find_function, graph_of_};
+    const bool may = spec != nullptr && may_repeat(spec->kind, function.name, callees);
+    if (!may && awaited_.hold(run.id, id, workflow::objects_in(call.input))) return;
+  }
   // First come, first served.
-  const bool waits = run.acknowledged && parked_.any_of(function_of(run, call.key));
+  const bool waits = run.acknowledged && parked_.any_of(run.function_of(call.key));
   if (waits || !submit(run, id, call)) park(run, id);
-}
-
-FunctionName WorkflowHost::function_of(const LiveRun& run, const workflow::CallKey& key) const {
-  return {run.name.tenant, run.graph->components[key.component].function};
 }
 
 bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& call) {
   InvocationRequest request;
   request.id = id;
-  request.function = function_of(run, call.key);
+  request.function = run.function_of(call.key);
   request.trace_id = trace_id_below(run.trace_id, run.id);
   request.acknowledged = run.acknowledged;
   request.within_run = true;
@@ -73,7 +86,7 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
                                 {run.name.tenant, events_.find_function, graph_of_});
     if (may) run.repeatable.insert(component);
   }
-  auto payload = payload_of(call, made.kind, outputs->second);
+  auto payload = payload_of(call, made.kind, outputs->second.become);
   if (!payload.ok()) {
     unpark(run, id);
     take_turns(CallEnded{id, payload.error()});
@@ -89,10 +102,18 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   // What lies on another node is brought to the one that needs it, before the call is queued.
   request.needs = run.needs_of(call.input, made.elsewhere);
   if (made.elsewhere) run.sent.insert(request.needs.begin(), request.needs.end());
-  const auto& submit = made.elsewhere ? elsewhere_.submit : events_.submit;
-  submit(std::move(request), [this, id](Result<InvocationResult> result) {
+  Done done = [this, id](Result<InvocationResult> result) {
     take_turns(CallEnded{id, std::move(result)});
-  });
+  };
+  if (made.elsewhere) {
+    elsewhere_.submit(std::move(request), std::move(done));
+  } else if (made.kind == FunctionKind::kKernel && events_.submit_kernel) {
+    const bool by_value = outputs->second.become == workflow::KernelOutputs::kByValue;
+    events_.submit_kernel(*spec, std::move(request), workflow::elements_of(call.input), by_value,
+                          std::move(done));
+  } else {
+    events_.submit(std::move(request), std::move(done));
+  }
   return true;
 }
 
@@ -105,22 +126,48 @@ bool WorkflowHost::has_room(const FunctionName& function, Bytes payload) const {
 
 void WorkflowHost::park(const LiveRun& run, InvocationId id) {
   CallOf& call = calls_.at(id);
-  call.parked = parked_.park(function_of(run, call.key), id);
+  call.parked = parked_.park(run.function_of(call.key), id);
 }
 
 void WorkflowHost::unpark(const LiveRun& run, InvocationId id) {
   CallOf& call = calls_.at(id);
   if (call.parked == 0) return;
-  parked_.remove(function_of(run, call.key), std::exchange(call.parked, 0));
+  parked_.remove(run.function_of(call.key), std::exchange(call.parked, 0));
 }
 
-void WorkflowHost::drop_parked(LiveRun& run) {
+void WorkflowHost::drop_waiting(LiveRun& run) {
+  const std::set<InvocationId> held = awaited_.drop(run.id);
   std::erase_if(run.calls, [&](InvocationId id) {
-    if (calls_.at(id).parked == 0) return false;
+    if (calls_.at(id).parked == 0 && !held.contains(id)) return false;
     unpark(run, id);
     calls_.erase(id);
     return true;
   });
+}
+
+void WorkflowHost::perform(Came& work) {
+  const std::vector<InvocationId> released = awaited_.came(work.run, work.object);
+  LiveRun* run = find(work.run);
+  if (run == nullptr) return;
+  for (const InvocationId id : released) release(*run, id);
+}
+
+void WorkflowHost::release(LiveRun& run, InvocationId id) {
+  CallOf& call = calls_.at(id);
+  auto input = run.run->input_of(call.key);
+  if (!input.ok()) return take_turns(CallEnded{id, input.error()});
+  const bool is_lost = std::ranges::any_of(workflow::objects_in(*input), [&](ObjectId object) {
+    const auto status = store_->status(run.name.tenant, object);
+    return status.ok() && status->state == objects::ObjectState::kFailed;
+  });
+  if (is_lost) {
+    call.not_made = true;
+    return take_turns(CallEnded{id, failed({.message = "an object that it reads was lost",
+                                            .type = kObjectFailed,
+                                            .code = ErrorCode::kDataLoss})});
+  }
+  const workflow::Call again{call.key, call.attempt, std::move(input).value()};
+  if (!submit(run, id, again)) park(run, id);
 }
 
 bool WorkflowHost::try_parked(InvocationId id) {

@@ -103,7 +103,7 @@ void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) 
   // The function was removed while it ran.
   const bool last = counts.waiting + counts.running == 0;
   if (last && !graphs_.contains(run.function)) counts_.erase(run.function);
-  drop_parked(run);
+  drop_waiting(run);
   const std::set<InvocationId> under_way = std::move(run.calls);
   runs_.erase(how.id);
   for (const InvocationId call : under_way) {

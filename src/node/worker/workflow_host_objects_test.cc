@@ -174,6 +174,80 @@ TEST_F(WorkflowHostTest, OnlyWhatKernelsOfTheSameExecutorsReadStaysOnTheDevice) 
   EXPECT_FALSE(asks_to_keep("unread"));
 }
 
+// A kernel and a handler read what k makes.
+constexpr const char* kKernelAndHandler = R"(
+  {"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+  {"name": "l", "function": "kernel", "input": {"x": "$k.y"}},
+  {"name": "h", "function": "f", "input": {"of": "$k.y"}})";
+
+TEST_F(WorkflowHostTest, WhatAHandlerReadsTooStaysOnTheDeviceAndIsBroughtForIt) {
+  std::vector<ObjectId> brought_to_host;
+  objects.bring_from_devices([&](TenantId, ObjectId object) { brought_to_host.push_back(object); });
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  EXPECT_THAT(calls.at(0).request.payload, HasSubstr(R"("keep":"device")"));
+  const ObjectId made{calls[0].request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, made, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(made)));
+  EXPECT_EQ(brought_to_host, std::vector<ObjectId>{made});
+  ASSERT_EQ(calls.size(), 1u) << "the kernel waits for nothing, the handler for the host";
+  EXPECT_EQ(calls[0].request.function.name, "kernel");
+  ASSERT_TRUE(*objects.came(kDefaultTenant, made, *sealed_memory("abcd")));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[1].request.function.name, "f");
+  answer(0, R"({"outputs":[]})");
+  answer(0, "1");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].payload, "1");
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatIsLostOnItsWayToAHandlerIsMadeAgainBeforeThatIsCalled) {
+  objects.bring_from_devices([](TenantId, ObjectId) {});
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  const ObjectId first{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, first, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(first)));
+  answer(0, R"({"outputs":[]})");
+  ASSERT_TRUE(calls.empty());
+  objects.lose(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("data":[1,2])"));
+  const std::string second = make_object(0, 0);
+  answer(0, kernel_answer(second));
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].request.function.name, "f");
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(second));
+  answer(0, "1");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, ARunThatEndsWhileAHandlerWaitsForTheHostLeavesNothing) {
+  objects.bring_from_devices([](TenantId, ObjectId) {});
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("both", kKernelAndHandler, R"("$h")");
+  start("both", R"({"x": [1, 2]})");
+  const ObjectId made{calls.at(0).request.id, 0};
+  ASSERT_TRUE(objects.store_on_device(kDefaultTenant, made, raw_tensor(Bytes(4))).ok());
+  answer(0, kernel_answer(to_string(made)));
+  clock.advance(seconds(30));
+  loop.run_once(Duration(0));
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_FALSE(objects.is_waited_for(kDefaultTenant, made));
+  answer(0, R"({"outputs":[]})");
+  EXPECT_TRUE(calls.empty());
+  EXPECT_EQ(objects_left(), 0u);
+}
+
 TEST_F(WorkflowHostTest, WhatInnerWorkflowsOfKernelsReadStaysOnTheDevice) {
   function("kernel", FunctionKind::kKernel);
   function("apart", FunctionKind::kKernel);
@@ -287,6 +361,80 @@ TEST_F(WorkflowHostTest, AnObjectThatIsLostBeforeAStepElsewhereIsMadeAgainAndIts
   EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
   EXPECT_EQ(objects_left(), 0u);
   EXPECT_TRUE(removed_elsewhere.contains(*object_id_from_string(second)));
+}
+
+TEST_F(WorkflowHostTest, CallsOfKernelFunctionsSayHowManyElementsTheyBring) {
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("chain", std::string(kKernels) + R"(, {"name": "h", "function": "f", "input": "$k"})");
+  start("chain", R"({"x": {"datatype": "FP32", "shape": [3, 2], "data": [1, 2, 3, 4, 5, 6]}})");
+  answer(0, kernel_answer(make_object(0, 0)));
+  EXPECT_EQ(brought, (std::vector<std::pair<uint64_t, bool>>{{3, false}, {4, true}}));
+  EXPECT_EQ(calls.size(), 2u) << "the handler is called as ever";
+}
+
+// As of calls that ran together: each has an object of the same invocation.
+TEST_F(WorkflowHostTest, WhatOneOfSeveralCallsOfOneInvocationMadeIsMadeAgainByItsOwn) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("each", R"({"name": "k", "function": "kernel", "for_each": [10, 11],
+                       "input": {"x": "$item"}},
+    {"name": "l", "function": "kernel", "for_each": "$k", "input": {"x": "$item.y"}})",
+           "1");
+  start("each", "{}");
+  ASSERT_EQ(calls.size(), 2u);
+  const InvocationId batch{8, 8};
+  const ObjectId first{batch, 0}, second{batch, 1};
+  for (const ObjectId each : {first, second}) {
+    ASSERT_TRUE(objects.expect(kDefaultTenant, each).ok());
+  }
+  end(0, succeeded(batch, kernel_answer(to_string(first))));
+  end(0, succeeded(batch, kernel_answer(to_string(second))));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(to_string(second)));
+  objects.fail(kDefaultTenant, first, Error{ErrorCode::kDataLoss, "its executor ended"});
+  fail(0, "Object.Failed", false);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(R"("data":[10])")) << "and not the other";
+  const std::string again = make_object(1, 0);
+  answer(1, kernel_answer(again));
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_THAT(calls[1].request.payload, HasSubstr(again));
+  answer(1, R"({"outputs":[]})");
+  answer(0, R"({"outputs":[]})");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+// A look into inner workflows is bounded: what reads there is then taken to read elsewhere.
+TEST_F(WorkflowHostTest, TheLookIntoInnerWorkflowsEndsAfterSoManyComponents) {
+  function("kernel", FunctionKind::kKernel);
+  const auto wide = [this](const std::string& name, int components) {
+    std::string all;
+    for (int i = 0; i < components; ++i) {
+      all += std::string(i == 0 ? "" : ",") + R"({"name": "c)" + std::to_string(i) +
+             R"(", "function": "kernel", "input": {"x": "$input.x"}})";
+    }
+    workflow(name, all, "1");
+  };
+  const auto keeps = [this](const std::string& inner) {
+    workflow("outer",
+             R"({"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+      {"name": "i", "function": ")" +
+                 inner + R"(", "input": {"x": "$k.y"}},
+      {"name": "j", "function": ")" +
+                 inner + R"(", "input": {"x": "$k.y"}})",
+             "1");
+    start("outer", R"({"x": 1})");
+    const std::string payload = calls.back().request.payload;
+    fail(calls.size() - 1, "Kernel.Fault", false);
+    return payload.find(R"("keep":"device")") != std::string::npos;
+  };
+  // Each inner one counts itself twice and its components twice: what they are, and what they read.
+  wide("most", 249);
+  EXPECT_TRUE(keeps("most"));
+  wide("too_many", 250);
+  EXPECT_FALSE(keeps("too_many"));
 }
 
 TEST_F(WorkflowHostTest, AnObjectOfTheCallerThatFailedFailsTheRun) {

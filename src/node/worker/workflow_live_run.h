@@ -33,13 +33,20 @@ struct WorkflowHost::LiveRun {
   std::set<ObjectId> imported;   // that its values name beside those, each held
   std::set<ObjectId> elsewhere;  // that it made on other nodes
   std::set<ObjectId> sent;       // of those that it made here: other nodes have copies
-  std::map<InvocationId, workflow::CallKey> makers;     // of objects: calls of kernel functions
-  std::map<uint32_t, workflow::KernelOutputs> outputs;  // what those of a component become
+  std::map<ObjectId, workflow::CallKey> makers;  // of objects: calls of kernel functions
+  std::map<uint32_t, ComponentOutputs> outputs;  // what those of a component become
   std::set<uint32_t> repeatable;  // components whose calls had no effects when they were first made
   Bytes values;                   // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;
 
+  FunctionName function_of(const workflow::CallKey& key) const {
+    return {name.tenant, graph->components[key.component].function};
+  }
+  // A busy loop may come to its timer late.
+  bool is_late(Instant now) const { return now - began >= timeout; }
+  // Which call made the objects of that invocation in the value.
+  void note_made(InvocationId maker, const workflow::CallKey& key, const workflow::Value& value);
   // What has to be where a call runs before that is queued.
   std::vector<ObjectId> needs_of(const workflow::Value& input, bool is_elsewhere) const;
 };

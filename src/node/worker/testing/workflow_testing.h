@@ -37,6 +37,12 @@ class WorkflowHostTest : public ::testing::Test {
       if (immediate) return done(succeeded(request.id, request.payload));
       calls.push_back({std::move(request), std::move(done)});
     };
+    events.submit_kernel = [this, submit = events.submit](
+                               const FunctionSpec&, InvocationRequest request, uint64_t elements,
+                               bool by_value, WorkflowHost::Done done) {
+      brought.emplace_back(elements, by_value);
+      submit(std::move(request), std::move(done));
+    };
     events.forget = [this](InvocationId id) { forgotten.insert(id); };
     events.find_function = [this](const FunctionName& name) {
       const auto found = specs.find(name.name);
@@ -144,6 +150,8 @@ class WorkflowHostTest : public ::testing::Test {
   std::map<InvocationId, WorkflowHost::Done> inner_done;
   CallsElsewhere elsewhere;
   std::vector<Call> calls, calls_elsewhere;
+  // By calls of kernel functions: how many elements, and whether their outputs come by value.
+  std::vector<std::pair<uint64_t, bool>> brought;
   std::set<InvocationId> forgotten_elsewhere;
   std::set<ObjectId> removed_elsewhere;
   std::set<InvocationId> forgotten;
