@@ -22,7 +22,7 @@ import kernel_operators
 import model_shapes
 import onnx_mutations
 from harness import PREFIX, Worker
-from lambent.onnx import ModelError, NotCovered, lower, model as models, rewrite, rules
+from lambent.onnx import ModelError, NotCovered, import_model, lower, model as models, rewrite, rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -599,6 +599,16 @@ class ForeignBytesTest(unittest.TestCase):
                 onnx.save(net(**given), path)
                 with self.subTest(given), self.assertRaises(ModelError):
                     lower.lower(models.load(path, {}, 1))
+
+    def test_batches_that_no_run_can_have_are_refused_with_the_most_that_can(self):
+        net = model_shapes.Net()
+        one = models.RUN_BYTES // 6
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(net.model(y=net("Relu", net.input("x", ["n", one // 4]))), folder + "/model.onnx")
+            most = models.RUN_BYTES / 2**20
+            with self.assertRaisesRegex(ModelError, "the inputs of a batch of 8 have %.1f MiB, and those of a run at most %d; at most 6 elements fit"
+                                        % (8 * one / 2**20, most)):
+                import_model(folder + "/model.onnx", folder + "/package", most=16)
 
     def test_open_dimensions_are_asked_for_by_name(self):
         net = model_shapes.Net()
