@@ -137,6 +137,26 @@ class KernelModelsTest(Harness):
         client.infer("small", self.inputs({"x": np.ones((2, 4), dtype=np.float32)}))
         self.assertEqual(client.get_inference_statistics("small")["model_stats"][0]["inference_count"], before + 1)
 
+    def test_what_a_client_unloaded_is_not_ready_until_it_is_loaded(self):
+        client = self.client()
+        client.infer("small", self.inputs({"x": np.ones((2, 4), dtype=np.float32)}))
+        client.unload_model("small")
+        self.assertFalse(client.is_model_ready("small"))
+        self.worker.wait_for(lambda: {"UNAVAILABLE"} == {each["state"] for each in client.get_model_repository_index() if each["name"] == "small"},
+                             what="the model to leave memory")
+        client.load_model("small")
+        self.assertTrue(client.is_model_ready("small"))
+
+    def test_the_tensors_of_a_run_may_be_longer_than_an_event(self):
+        net = model_shapes.Net()
+        x = net.input("x", ["n", 2**19])
+        onnx.save(net.model(y=net("Add", x, x)), str(self.folder / "long.onnx"))
+        said = self.deploy(self.folder / "long.onnx", "--engine", "kernels", "--max-batch-size", "16")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        values = np.random.default_rng(2).standard_normal((16, 2**19)).astype(np.float32)
+        result = self.client().infer("long", self.inputs({"x": values}), outputs=[triton.InferRequestedOutput("y", binary_data=True)])
+        np.testing.assert_array_equal(result.as_numpy("y"), values + values)
+
     def test_errors_have_the_protocols_form_and_status(self):
         client, values = self.client(), np.ones((2, 4), dtype=np.float32)
         for message, call in (
