@@ -16,8 +16,8 @@ ELEMENTS = 2**31 - 1
 DIMENSIONS = 16
 DEPTH_OF_NAMES = 256
 
-# Of the inputs of one run, and of its outputs (src/edge/frontend/limits.h, kEventBody).
-RUN_BYTES = 6 * 2**20
+# Of the inputs of one run, and of its outputs (src/core/domain/tensor_limits.h).
+RUN_BYTES = 64 * 2**20
 
 # Datatypes of tensors, by their names in the Open Inference Protocol.
 DATATYPES = {TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64", TensorProto.FLOAT16: "FP16",

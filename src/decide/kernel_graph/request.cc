@@ -8,6 +8,8 @@
 #include "core/base/document_place.h"
 #include "core/base/log.h"
 #include "core/domain/limits.h"
+#include "core/domain/tensor_content.h"
+#include "core/domain/tensor_limits.h"
 #include "decide/kernel_graph/element.h"
 #include "decide/kernel_graph/request_reader.h"
 
@@ -44,11 +46,10 @@ std::string list_of(const std::vector<uint64_t>& numbers) {
   return list;
 }
 
-Error too_large(uint64_t bytes) {
-  return {ErrorCode::kOutOfRange, "outputs: " + std::to_string(bytes) +
-                                      " bytes by value are more than the " +
-                                      std::to_string(limits::kResponsePayload.count) +
-                                      " that an answer may have; ask for them as objects"};
+Error too_large(uint64_t bytes, Bytes most) {
+  return {ErrorCode::kOutOfRange,
+          "outputs: " + std::to_string(bytes) + " bytes by value are more than the " +
+              std::to_string(most.count) + " that an answer may have; ask for them as objects"};
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
     // Without inputs there is nothing to say.
     const bool nothing = payload.empty() && inputs_.empty();
     request = RequestReader(*this, nothing ? "{}" : payload).read();
-  } else if (equals_ignoring_case(type, kRawContentType)) {
+  } else if (equals_ignoring_case(type, kRawContentType) || type == kTensorContentType) {
     request = decode_raw(payload);
   }
   if (!request.ok()) return request;
@@ -138,7 +139,8 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
   for (const RequestOutput& output : request->outputs) {
     if (!output.as_object) by_value += size_in(*request, output.buffer).count;
   }
-  if (by_value > limits::kResponsePayload.count) return too_large(by_value);
+  const Bytes most = type == kTensorContentType ? limits::kTensorPayload : limits::kResponsePayload;
+  if (by_value > most.count) return too_large(by_value, most);
   return request;
 }
 
@@ -188,7 +190,9 @@ Result<std::string> RequestCodec::encode(const Request& request,
     } else {
       append_output(with_elements(tensor, request.elements), request.outputs[i], outputs[i], text);
     }
-    if (text.size() > limits::kResponsePayload.count) return too_large(text.size());
+    if (text.size() > limits::kResponsePayload.count) {
+      return too_large(text.size(), limits::kResponsePayload);
+    }
   }
   text += "]}";
   return text;
