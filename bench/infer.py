@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """bench infer: requests a second and latencies of one small ONNX model by the Open Inference Protocol, JSON over HTTP: through a
-worker, by lambent-model-server alone, and by other servers with the same onnxruntime, in one run. And of a wide model, whose weights are
-read for each run, by lambent-model-server with batches of several requests and without.
+worker, by lambent-model-server by itself, and by other servers with the same onnxruntime, in one run. And of a wide model, whose weights are
+read for each run, with batches of several requests and without, through the worker and by lambent-model-server.
 
 docs/internals/benchmarks.md says what each figure means. Usage: infer.py [--quick] [--repeats N] [--seconds S] [--peers]
---peers installs MLServer and LitServe into build/peers (bench/infer-peers.txt).
+--peers installs MLServer, LitServe, BentoML and KServe's server into build/peer (bench/peers/requirements.txt).
 """
 import argparse
 import contextlib
@@ -21,6 +21,7 @@ import time
 import urllib.error
 import urllib.request
 
+from peer_environment import ENVIRONMENTS, PEERS as PEER_FILES, environment_of
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine, make_zip
 
 sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
@@ -30,47 +31,11 @@ CLIENTS = (1, 8, 32)
 ROWS, COLUMNS = 64, 16
 REQUEST = json.dumps({"inputs": [{"name": "x", "shape": [1, ROWS], "datatype": "FP32", "data": [0.5] * ROWS}]})
 WIDE, LAYERS, BATCH, BATCH_SLO_MS = 1024, 4, 16, 20
+BATCHES = ["--batch", str(BATCH)]
+BATCHES_SLO = [*BATCHES, "--batch-slo-ms", str(BATCH_SLO_MS)]
 WIDE_REQUEST = json.dumps({"inputs": [{"name": "x", "shape": [1, WIDE], "datatype": "FP32", "data": [0.5] * WIDE}]})
-LITSERVE_REQUEST = json.dumps({"x": [[0.5] * ROWS]})
-
-MLSERVER = '''
-import numpy, onnxruntime
-from mlserver import MLModel
-from mlserver.codecs import NumpyCodec
-from mlserver.types import InferenceResponse
-
-class Peer(MLModel):
-    async def load(self):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession("model.onnx", options)
-        return True
-
-    async def predict(self, payload):
-        x = self.decode(payload.inputs[0], default_codec=NumpyCodec)
-        scores = self.session.run(None, {"x": x})[0]
-        return InferenceResponse(model_name=self.name, outputs=[NumpyCodec.encode_output("scores", scores)])
-'''
-LITSERVE = '''
-import sys
-import litserve, numpy, onnxruntime
-
-class Peer(litserve.LitAPI):
-    def setup(self, device):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession("model.onnx", options)
-    def decode_request(self, request):
-        return numpy.array(request["x"], dtype=numpy.float32)
-    def predict(self, x):
-        return self.session.run(None, {"x": x})[0]
-    def encode_response(self, scores):
-        return {"scores": scores.tolist()}
-
-if __name__ == "__main__":
-    litserve.LitServer(Peer(), accelerator="cpu", workers_per_device=1).run(
-        host="127.0.0.1", port=int(sys.argv[1]), num_api_servers=1, generate_client_file=False, log_level="warning")
-'''
+EVENT = {"work": "model", "x": [[0.5] * ROWS]}  # the request where a server has a JSON of its own
+PEERS = ("mlserver", "litserve", "bentoml", "kserve")
 
 
 def model():
@@ -139,16 +104,23 @@ def server(words, folder, port, path, body, environment=None):
         log.close()
 
 
-def peers_python():
-    """The interpreter that has the peers; installs them."""
-    folder = ROOT / "build/peers"
-    python = folder / "bin/python"
-    wanted = (ROOT / "bench/infer-peers.txt").read_text()
-    if not (folder / "installed.txt").exists() or (folder / "installed.txt").read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", str(ROOT / "bench/infer-peers.txt")], check=True)
-        (folder / "installed.txt").write_text(wanted)
-    return python
+def peer(name, folder, port):
+    """One of the others, with one process: how it is started, where it answers, what it is asked, and its environment."""
+    python = environment_of(name)
+    words, path, body, environment = [python, f"{name}_app.py"], "/v2/models/m/infer", REQUEST, {}
+    if name == "mlserver":
+        (folder / "settings.json").write_text(json.dumps({"host": "127.0.0.1", "http_port": port, "grpc_port": free_port(),
+                                                          "metrics_endpoint": None, "parallel_workers": 0, "debug": False}))
+        (folder / "model-settings.json").write_text(json.dumps({"name": "m", "implementation": "mlserver_app.Peer"}))
+        words = [python.parent / "mlserver", "start", "."]
+    elif name == "litserve":
+        words, path, body = [*words, port, 1], "/predict", json.dumps(EVENT)
+    elif name == "bentoml":
+        words = [python.parent / "bentoml", "serve", "bentoml_app:Peer", "--port", port, "--host", "127.0.0.1"]
+        path, body, environment = "/work", json.dumps({"event": EVENT}), {"PEER_PROCESSES": "1", "BENTOML_DO_NOT_TRACK": "True"}
+    else:
+        words = [*words, "--http_port", port, "--workers", 1, "--enable_latency_logging", "false"]
+    return [str(word) for word in words], path, body, {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **environment}
 
 
 NO_LIBRARY = "there is no onnxruntime: run with --peers, or ./dev test first"
@@ -156,7 +128,7 @@ NO_LIBRARY = "there is no onnxruntime: run with --peers, or ./dev test first"
 
 def find_library():
     """libonnxruntime of the peers, or of the tests' packages; None: there is none."""
-    for packages in (ROOT / "build/peers", ROOT / ".venv"):
+    for packages in (*(ENVIRONMENTS / name for name in PEERS), ROOT / ".venv"):
         for found in packages.glob("lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*"):
             return found
     return None
@@ -181,11 +153,11 @@ def write_wheel(folder):
         wheel.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in wheel.namelist()))
 
 
-def create_model(worker, name, concurrency):
-    """The small model as a function that takes so many requests at once in a sandbox."""
-    worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
+def create_model(worker, name, concurrency, content=None, flags=()):
+    """A model, the small one unless said, as a function that takes so many requests at once in a sandbox."""
+    worker.create(name, make_zip({"model.onnx": content or model(), ".lambent/python.json":
                                   json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
-                  "lambent-model-server model.onnx --threads 1",
+                  " ".join(["lambent-model-server model.onnx --threads 1", *flags]),
                   tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency)})
 
 
@@ -197,12 +169,15 @@ def through_worker(folder):
     uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
     # The peers refuse no request because it would wait for long, and neither does this worker.
     with Worker("--gpu", "none", "--max-queue-time", "0", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
-        for name, concurrency in (("m", 16), ("one", 1)):
-            create_model(worker, name, concurrency)
+        wide = wide_model()
+        models = {"m": (16, None, (), REQUEST), "one": (1, None, (), REQUEST), "wide": (max(CLIENTS), wide, (), WIDE_REQUEST),
+                  "wide_batches": (max(CLIENTS), wide, BATCHES_SLO, WIDE_REQUEST)}
+        for name, (concurrency, content, flags, body) in models.items():
+            create_model(worker, name, concurrency, content, flags)
             deadline = time.monotonic() + 120
             while True:
                 try:
-                    worker.request("POST", f"/v2/models/{name}/infer", REQUEST)
+                    worker.request("POST", f"/v2/models/{name}/infer", body)
                     break
                 except Exception:
                     if time.monotonic() > deadline:
@@ -220,38 +195,29 @@ def main():
     options = parser.parse_args()
     if options.quick:
         options.repeats, options.seconds = 1, 0.5
-    python = peers_python() if options.peers else None
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
         (folder / "model.onnx").write_bytes(model())
         (folder / "wide.onnx").write_bytes(wide_model())
-        ports = [free_port() for _ in range(7)]
+        for source in PEER_FILES.glob("*.py"):
+            shutil.copy(source, folder)
         endpoint = stack.enter_context(through_worker(folder))
         systems = {"worker": (endpoint, "/v2/models/m/infer", REQUEST),
                    "worker_one_at_a_time": (endpoint, "/v2/models/one/infer", REQUEST),
-                   "model_server": (stack.enter_context(server(
-                       [str(PROGRAMS / "lambent-model-server"), "model.onnx", "--onnxruntime", str(library()), "--threads", "1",
-                        "--name", "m", "--port", str(ports[0])], folder, ports[0], "/v2/models/m/infer", REQUEST)),
-                       "/v2/models/m/infer", REQUEST)}
-        batches = ["--batch", str(BATCH)]
-        for port, (name, flags) in zip(ports[4:], (("wide", []), ("wide_batches", batches),
-                                                   ("wide_batches_slo", [*batches, "--batch-slo-ms", str(BATCH_SLO_MS)]))):
-            systems[name] = (stack.enter_context(server(
-                [str(PROGRAMS / "lambent-model-server"), "wide.onnx", "--onnxruntime", str(library()), "--threads", "1", "--name", "m",
-                 "--port", str(port), *flags], folder, port, "/v2/models/m/infer", WIDE_REQUEST)), "/v2/models/m/infer", WIDE_REQUEST)
-        if python is not None:
-            (folder / "peer_mlserver.py").write_text(MLSERVER)
-            (folder / "peer_litserve.py").write_text(LITSERVE)
-            (folder / "settings.json").write_text(json.dumps(
-                {"host": "127.0.0.1", "http_port": ports[1], "grpc_port": ports[2], "metrics_endpoint": None, "parallel_workers": 0,
-                 "debug": False}))
-            (folder / "model-settings.json").write_text(json.dumps({"name": "m", "implementation": "peer_mlserver.Peer"}))
-            systems["mlserver"] = (stack.enter_context(server(
-                [str(python.parent / "mlserver"), "start", "."], folder, ports[1], "/v2/models/m/infer", REQUEST,
-                {"PYTHONPATH": str(folder)})), "/v2/models/m/infer", REQUEST)
-            systems["litserve"] = (stack.enter_context(server(
-                [str(python), "peer_litserve.py", str(ports[3])], folder, ports[3], "/predict", LITSERVE_REQUEST)),
-                "/predict", LITSERVE_REQUEST)
+                   "worker_wide": (endpoint, "/v2/models/wide/infer", WIDE_REQUEST),
+                   "worker_wide_batches_slo": (endpoint, "/v2/models/wide_batches/infer", WIDE_REQUEST)}
+        for name, file, body, flags in (("model_server", "model.onnx", REQUEST, []), ("wide", "wide.onnx", WIDE_REQUEST, []),
+                                        ("wide_batches", "wide.onnx", WIDE_REQUEST, BATCHES),
+                                        ("wide_batches_slo", "wide.onnx", WIDE_REQUEST, BATCHES_SLO)):
+            port = free_port()
+            words = [str(PROGRAMS / "lambent-model-server"), file, "--onnxruntime", str(library()), "--threads", "1", "--name", "m",
+                     "--port", str(port), *flags]
+            path = "/v2/models/m/infer"
+            systems[name] = (stack.enter_context(server(words, folder, port, path, body)), path, body)
+        for name in PEERS if options.peers else ():
+            port = free_port()
+            words, path, body, environment = peer(name, folder, port)
+            systems[name] = (stack.enter_context(server(words, folder, port, path, body, environment)), path, body)
         runs = {name: {n: [] for n in CLIENTS} for name in systems}
         for _ in range(options.repeats):
             for clients in CLIENTS:
@@ -266,10 +232,11 @@ def main():
                for n in CLIENTS} for name in systems}}
     result["over_peer"] = {peer: {str(n): round(statistics.median(
         own["rps"] / other["rps"] for own, other in zip(runs["worker"][n], runs[peer][n])), 2) for n in CLIENTS}
-        for peer in systems if peer != "worker" and not peer.startswith("wide")}
+        for peer in systems if peer != "worker" and systems[peer][2] != WIDE_REQUEST}
+    plain = {"wide_batches": "wide", "wide_batches_slo": "wide", "worker_wide_batches_slo": "worker_wide"}
     result["batches_over_none"] = {name: {str(n): round(statistics.median(
-        own["rps"] / other["rps"] for own, other in zip(runs[name][n], runs["wide"][n])), 2) for n in CLIENTS}
-        for name in ("wide_batches", "wide_batches_slo")}
+        own["rps"] / other["rps"] for own, other in zip(runs[name][n], runs[without][n])), 2) for n in CLIENTS}
+        for name, without in plain.items()}
     for name in systems:
         print(name + ": " + "; ".join(f"{n} clients {middle(name, n, 'rps', 0):.0f}/s, p50 {middle(name, n, 'p50_us', 0):.0f} us, "
                                       f"p99 {middle(name, n, 'p99_us', 0):.0f} us" for n in CLIENTS))

@@ -102,12 +102,12 @@ class KeysTest(unittest.TestCase):
 
     def test_infer(self):
         result = last_line(sys.executable, "-B", str(BENCH / "infer.py"), "--quick")
-        for system in ("worker", "model_server"):
+        for system in ("worker", "model_server", "worker_wide", "worker_wide_batches_slo"):
             for clients in ("1", "8", "32"):
                 for key in ("rps", "p50_us", "p99_us"):
                     self.assertGreater(result["systems"][system][clients][key], 0, f"{system} {clients} {key}")
         self.assertGreater(result["over_peer"]["model_server"]["1"], 0)
-        for system in ("wide_batches", "wide_batches_slo"):
+        for system in ("wide_batches", "wide_batches_slo", "worker_wide_batches_slo"):
             self.assertGreater(result["batches_over_none"][system]["32"], 0)
 
     def test_models(self):

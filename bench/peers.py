@@ -21,9 +21,9 @@ import urllib.request
 import process_tree
 from infer import ROWS, free_port, model
 from open_loop import OpenLoop, percentile, poisson
+from peer_environment import PEERS, environment_of
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
 
-PEERS = ROOT / "bench/peers"
 CLIENTS = (1, 8, 32, 96)
 MIB = 1 << 20
 EVENTS = {"echo": {"work": "echo", "text": "x" * 100}, "mib": {"work": "echo", "text": "x" * MIB}, "cpu": {"work": "cpu"},
@@ -42,18 +42,6 @@ def as_tensors(work):
 
 def plain(path):
     return {work: (path, json.dumps(event)) for work, event in EVENTS.items()}
-
-
-def environment_of(name):
-    """The interpreter that has that server; installs it."""
-    lines = dict(line.split(": ", 1) for line in (PEERS / "requirements.txt").read_text().splitlines() if not line.startswith("#"))
-    folder = ROOT / "build/peer" / name
-    python, mark = folder / "bin/python", folder / "installed.txt"
-    if not mark.exists() or mark.read_text() != lines[name]:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *lines[name].split()], check=True)
-        mark.write_text(lines[name])
-    return python
 
 
 class NotRun(Exception):

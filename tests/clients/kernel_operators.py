@@ -1,7 +1,7 @@
 """Which operators of ONNX become kernels that compute what ONNX's own tests of nodes expect: runs those tests through lambent.onnx
 and the host images of its kernels, and writes the list of docs/reference/model-operators.md.
 
-    LAMBENT_PREFIX=build/release .venv/bin/python tests/clients/kernel_operators.py [--each 3] [--only Add,Conv] [--write PAGE]
+    LAMBENT_PREFIX=build/release .venv/bin/python tests/clients/kernel_operators.py [--each 8] [--only Add,Conv] [--write PAGE]
 
 A request brings tensors of fixed shapes. Inputs that say shapes, axes and the like are therefore constants in these tests, as they are
 in models.
@@ -11,6 +11,7 @@ import collections
 import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from lambent.onnx import ModelError, NotCovered, lower, model as models  # noqa: E402
 
 BATCH = 24  # cases that are compiled together
+EACH = 8    # tests of each operator on the page
 
 
 class Dim3(ctypes.Structure):
@@ -71,14 +73,14 @@ def compiled(source, folder):
     done = subprocess.run([PREFIX / "bin/lambent-bundle", "build", path, "-o", pathlib.Path(folder) / "bundle", "--host-only"],
                           capture_output=True, text=True)
     if done.returncode:
-        raise ModelError("it does not compile: %s" % next((line for line in done.stderr.splitlines() if "error" in line), "?"))
+        raise ModelError("it does not compile: %s" % next((line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line), "?"))
     return ctypes.CDLL(str(pathlib.Path(folder) / "bundle/host-x86_64.so"))
 
 
 # Whose small inputs are values, and no shapes.
-WITH_VALUES = {"Gather", "GatherElements", "GatherND", "OneHot", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Equal", "Less"}
-# Whose other inputs say shapes or bounds, whatever their datatype.
-WITH_SETTINGS = {"Resize", "Upsample", "Clip", "Pad"}
+WITH_VALUES = {"Gather", "GatherElements", "GatherND", "TensorScatter", "MaxUnpool", "OneHot", "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Equal", "Less"}
+# Whose other inputs say shapes, bounds or a datatype, whatever their own datatype.
+WITH_SETTINGS = {"Resize", "Upsample", "Clip", "Pad", "CastLike"}
 
 
 def with_constants(case):
@@ -96,7 +98,8 @@ def with_constants(case):
             raise NotCovered("sequences and optional values")
         value = np.asarray(value)
         is_whole = value.dtype in (np.int64, np.int32) and value.ndim <= 1 and operator not in WITH_VALUES
-        if index and (is_whole or operator in WITH_SETTINGS):
+        is_size = (operator, index) in (("OneHot", 1), ("MaxUnpool", 2))
+        if index and (is_whole or is_size or operator in WITH_SETTINGS):
             model.graph.initializer.append(numpy_helper.from_array(value, info.name))
             model.graph.input.remove(info)
         else:
@@ -202,7 +205,7 @@ def page(results):
     part = [op for op in results if passed[op] and len(passed[op]) < len(results[op])]
     none = [op for op in results if not passed[op]]
     lines = ["# Operators of models that kernels serve", "",
-             "Which operators of ONNX become kernels (`engine = \"kernels\"`, [models](../guides/models.md#kernels)), by ONNX's own tests of "
+             "Which operators of ONNX become kernels (`engine = \"kernels\"`, [models](../guides/model-kernels.md)), by ONNX's own tests of "
              "nodes. Their kernels ran on the CPU, as the emulated GPU runs them. `tests/clients/kernel_operators.py` writes this page.",
              "", "Of %d operators, all tried tests of %d pass, some of %d, none of %d. Inputs that say shapes or axes are constants in these "
              "tests." % (len(results), len(good), len(part), len(none)), "",
@@ -221,9 +224,19 @@ def page(results):
     return "\n".join(lines) + "\n"
 
 
+def listed(text):
+    """Of the page: the operators below each heading."""
+    found = {}
+    for part in text.split("\n## ")[1:]:
+        heading, _, body = part.partition("\n")
+        words = re.findall(r"^- (.*)$", body, re.M) or re.findall(r"^\| (\w+) \| \d", body, re.M)
+        found[heading] = {name for line in words for name in line.split(", ")}
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--each", type=int, default=3, help="tests of each operator")
+    parser.add_argument("--each", type=int, default=EACH, help="tests of each operator")
     parser.add_argument("--only", default="", help="operators, with commas")
     parser.add_argument("--write", help="the page")
     arguments = parser.parse_args()

@@ -90,10 +90,17 @@ class GrpcTest(ModelWorkerTest):
         self.assertEqual((config.name, config.input[0].data_type, list(config.input[0].dims)), ("scores", 11, [-1, 4]))
         index = {each.name: each.state for each in client.get_model_repository_index().models}
         self.assertEqual((index.get("scores"), index.get("every-type")), ("READY", "READY"))
+        def state():
+            return next(each.state for each in client.get_model_repository_index().models if each.name == "scores")
         client.load_model("scores")
         client.unload_model("scores")
-        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
-        self.assertTrue(client.is_model_ready("scores"))
+        self.assertFalse(client.is_model_ready("scores"))
+        self.worker.wait_for(lambda: state() == "UNAVAILABLE", what="the model to leave memory")
+        self.assertFalse(client.is_model_ready("scores"))
+        ready = self.stub().RepositoryIndex(service_pb2.RepositoryIndexRequest(ready=True))
+        self.assertNotIn("scores", [each.name for each in ready.models])
+        client.load_model("scores")
+        self.assertEqual((state(), client.is_model_ready("scores")), ("READY", True))
         with self.assertRaisesRegex(InferenceServerException, "there is no model 'none'"):
             client.unload_model("none")
 

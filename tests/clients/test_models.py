@@ -65,12 +65,24 @@ class ModelsTest(ModelWorkerTest):
         index = {each["name"]: each["state"] for each in client.get_model_repository_index()}
         self.assertEqual({name: index.get(name) for name in ("scores", "every-type")},
                          {"scores": "READY", "every-type": "READY"})
-        client.load_model("scores")
-        client.unload_model("scores")
-        self.worker.wait_for(lambda: not any(each["function"] == "scores" for each in self.worker.sandboxes()), what="the model to leave memory")
-        self.assertTrue(client.is_model_ready("scores"))
         with self.assertRaisesRegex(InferenceServerException, "there is no model 'none'"):
             client.unload_model("none")
+
+    def test_what_a_client_unloaded_is_not_ready_until_it_is_wanted_again(self):
+        client, values = self.client(), np.ones((2, 4), dtype=np.float32)
+
+        def state():
+            return next((each["state"], each["reason"]) for each in client.get_model_repository_index() if each["name"] == "scores")
+        for again in (lambda: client.load_model("scores"), lambda: client.infer("scores", [self.input_of(values)])):
+            self.assertEqual((state(), client.is_model_ready("scores")), (("READY", ""), True))
+            client.unload_model("scores")
+            self.assertFalse(client.is_model_ready("scores"))
+            self.worker.wait_for(lambda: state() == ("UNAVAILABLE", "unloaded"), what="the model to leave memory")
+            self.assertFalse(client.is_model_ready("scores"))
+            self.assertEqual([each["state"] for each in self.worker.sandboxes() if each["function"] == "scores" and each["state"] != "stopping"], [],
+                             "to ask does not load it")
+            again()
+        self.assertEqual((state(), client.is_model_ready("scores")), (("READY", ""), True))
 
     def test_a_model_at_work_is_unloaded_once_it_has_answered(self):
         def states():

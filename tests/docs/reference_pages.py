@@ -98,6 +98,7 @@ LIMITS = {
         "kSyncPayload": "payload of a synchronous call",
         "kAsyncPayload": "payload of an asynchronous call",
         "kResponsePayload": "answer of a handler",
+        "kTensorPayload": "inputs of a run of kernels by the Open Inference Protocol, and its outputs",
         "kLogTail": "end of the log in an answer (`LogType: Tail`)",
         "kQueuedPerFunction": "calls that wait, of a function",
         "kQueuedInvocations": "calls that wait, of all functions",

@@ -54,6 +54,7 @@ def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
         programs.append(lower.lower(loaded, precision))
         if most > 1:
             model.check_batches(loaded, programs[-1].output_shapes, size)
+            model.check_run(programs[-1].sizes(), size)
     emit.save(programs, loaded, name, folder, batches=batches, **settings)
     words = "" if most == 1 else ", for batches of %s" % ", ".join(map(str, variants_up_to(most)))
     return "%d nodes of ONNX as %d launches of %d kernels%s" % (

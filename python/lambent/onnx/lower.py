@@ -62,6 +62,14 @@ class Program:
     output_shapes: List[Tuple[int, ...]] = field(default_factory=list)
     launches: List[Launch] = field(default_factory=list)
 
+    def sizes(self) -> Dict[str, int]:
+        """In bytes, of what a request brings and of what it gets."""
+        return {word: sum(self._size(each) for each in tensors) for word, tensors in (("inputs", self.inputs), ("outputs", self.outputs))}
+
+    def _size(self, tensor: Tensor) -> int:
+        facts = self.tensors[tensor.number]
+        return math.prod(facts.shape) * numpy.dtype(facts.dtype).itemsize
+
 
 def operators() -> List[str]:
     """The operators of ONNX that there is a way to kernels for; whether a node has one also depends
@@ -79,9 +87,9 @@ def lower(model: onnx.ModelProto, precision: str = "") -> Program:
     known = set(operators())
     missing = [index for index, node in enumerate(model.graph.node) if node.op_type not in known]
     if missing:
-        words = [place_of(model, index) for index in missing[:5]]
-        more = "" if len(missing) <= 5 else "; and %d more" % (len(missing) - 5)
-        raise NotCovered("operators without kernels: %s%s" % ("; ".join(words), more))
+        words = list(dict.fromkeys(place_of(model, index) for index in missing))
+        more = "" if len(words) <= 5 else "; and %d more" % (len(words) - 5)
+        raise NotCovered("operators without kernels: %s%s" % ("; ".join(words[:5]), more))
     target = tvm.target.Target(TARGET)
     module = _imported(model)
     try:
@@ -107,7 +115,7 @@ def _place_of_failure(model: onnx.ModelProto, said: str) -> str:
     found = re.search(r"Error converting operator (\w+)", said)
     operator = found.group(1) if found else ""
     places = [index for index, node in enumerate(model.graph.node) if node.op_type == operator]
-    if len(places) == 1:
+    if len({place_of(model, index) for index in places}) == 1:
         return place_of(model, places[0])
     return "one of the nodes %s, %s" % (", ".join(map(str, places[:8])), operator) if places else "the graph"
 

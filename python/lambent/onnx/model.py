@@ -16,6 +16,9 @@ ELEMENTS = 2**31 - 1
 DIMENSIONS = 16
 DEPTH_OF_NAMES = 256
 
+# Of the inputs of one run, and of its outputs (src/core/domain/tensor_limits.h).
+RUN_BYTES = 64 * 2**20
+
 # Datatypes of tensors, by their names in the Open Inference Protocol.
 DATATYPES = {TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64", TensorProto.FLOAT16: "FP16",
              TensorProto.INT8: "INT8", TensorProto.INT16: "INT16", TensorProto.INT32: "INT32",
@@ -27,6 +30,8 @@ FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 # Whose weights are kept in 16 bits, if that is asked for, and the largest number of those.
 PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 HALF_MOST = 65504.0
+
+_PLACE = "lambent.place"
 
 Shapes = Dict[str, Tuple[int, ...]]
 
@@ -42,6 +47,7 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
     size = os.path.getsize(path)
     if not 0 < size <= FILE_BYTES:
         raise ModelError("%s has %d bytes; a model has 1 to %d" % (path, size, FILE_BYTES))
+    from .rewrite import rewrite  # which needs this module
     try:
         model = onnx.load(path)
         onnx.checker.check_model(model)
@@ -53,12 +59,15 @@ def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> on
         raise ModelError("the model has no outputs" if not outputs else "output '%s' is there twice" % twice[0])
     if len(model.graph.node) > NODES:
         raise ModelError("the model has %d nodes; at most %d are taken" % (len(model.graph.node), NODES))
-    _check_nodes(model)
+    for node in model.graph.node:
+        del node.metadata_props[:]  # places are stamped there
     for info in inputs_of(model) if has_batches else []:
         dimensions = info.type.tensor_type.shape.dim
         if not dimensions or dimensions[0].HasField("dim_value"):
             raise NotCovered("input '%s': batches need a first dimension that is open" % info.name)
     _fix_inputs(model, shapes, batch)
+    rewrite(model)
+    _check_nodes(model)
     return model
 
 
@@ -68,6 +77,16 @@ def check_batches(model: onnx.ModelProto, shapes: Sequence[Tuple[int, ...]], bat
         if shape[:1] != (batch,):
             raise NotCovered("output '%s': its shape for a batch of %d is %s; batches need outputs of as many elements"
                              % (info.name, batch, list(shape)))
+
+
+def check_run(sizes: Dict[str, int], batch: int) -> None:
+    """ModelError where `sizes`, the bytes of all inputs and of all outputs of `batch` elements, are more than a run can have."""
+    for what, size in sizes.items():
+        if size > RUN_BYTES:
+            most = RUN_BYTES * batch // size
+            advice = "; at most %d elements fit" % most if most else "; not even one element fits"
+            raise ModelError("the %s of a batch of %d have %.1f MiB, and those of a run at most %d%s"
+                             % (what, batch, size / 2**20, RUN_BYTES // 2**20, advice))
 
 
 def check_half(model: onnx.ModelProto) -> None:
@@ -91,9 +110,22 @@ def inputs_of(model: onnx.ModelProto) -> List[onnx.ValueInfoProto]:
 def place_of(model: onnx.ModelProto, index: int) -> str:
     """Where a node stands, in words: its number, its operator, its name and what it makes."""
     node = model.graph.node[index]
+    if stamped := place_in(node):
+        return stamped
     name = " '%s'" % node.name if node.name else ""
     made = ", ".join("'%s'" % each for each in node.output if each)
     return "node %d, %s%s, which makes %s" % (index, node.op_type, name, made or "nothing")
+
+
+def stamp(node: onnx.NodeProto, place: str) -> None:
+    """Where it stands in the file, or what it was made of."""
+    del node.metadata_props[:]
+    node.metadata_props.add(key=_PLACE, value=place)
+
+
+def place_in(node: onnx.NodeProto) -> str:
+    """What was stamped on it; mostly nothing."""
+    return next((each.value for each in node.metadata_props if each.key == _PLACE), "")
 
 
 def first_line(error: BaseException) -> str:
@@ -117,7 +149,8 @@ def parse_shapes(words: Sequence[str]) -> Shapes:
     return shapes
 
 
-def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+def attribute_of(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    """Its value; of texts as text."""
     for attribute in node.attribute:
         if attribute.name == name:
             value = onnx.helper.get_attribute_value(attribute)
@@ -126,10 +159,10 @@ def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
 
 
 def _unfaithful_resize(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
-    mode, where = _attribute(node, "mode", "nearest"), _attribute(node, "coordinate_transformation_mode", "half_pixel")
-    if mode not in ("nearest", "linear") or where == "tf_crop_and_resize" or _attribute(node, "antialias", 0):
-        return "the mode '%s', '%s'%s" % (mode, where, ", antialias" if _attribute(node, "antialias", 0) else "")
-    if mode == "nearest" and where == "asymmetric" and _attribute(node, "nearest_mode", "") == "floor":
+    mode, where = attribute_of(node, "mode", "nearest"), attribute_of(node, "coordinate_transformation_mode", "half_pixel")
+    if mode not in ("nearest", "linear") or where == "tf_crop_and_resize" or attribute_of(node, "antialias", 0):
+        return "the mode '%s', '%s'%s" % (mode, where, ", antialias" if attribute_of(node, "antialias", 0) else "")
+    if mode == "nearest" and where == "asymmetric" and attribute_of(node, "nearest_mode", "") == "floor":
         return ""
     scales = values.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
     if scales is None:  # sizes, whose ratio the compiler takes
@@ -141,24 +174,24 @@ def _unfaithful_resize(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]
 def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto], floats: Set[str]) -> str:
     """What of a node the compiler takes, but computes in another way than ONNX says; mostly nothing."""
     kind, outputs = node.op_type, [each for each in node.output if each]
-    if kind == "BatchNormalization" and (_attribute(node, "training_mode", 0) or len(outputs) > 1):
+    if kind == "BatchNormalization" and (attribute_of(node, "training_mode", 0) or len(outputs) > 1):
         return "training"
     if kind == "LayerNormalization" and len(outputs) > 1:
         return "more outputs than the first"
-    if kind == "IsInf" and not (_attribute(node, "detect_positive", 1) and _attribute(node, "detect_negative", 1)):
+    if kind == "IsInf" and not (attribute_of(node, "detect_positive", 1) and attribute_of(node, "detect_negative", 1)):
         return "infinities of one sign"
     if kind == "Dropout" and len(node.input) > 2 and node.input[2]:
         mode = values.get(node.input[2])
         return "training" if mode is None or onnx.numpy_helper.to_array(mode).any() else ""
-    if kind == "SpaceToDepth" and _attribute(node, "mode", "DCR") != "DCR":
+    if kind == "SpaceToDepth" and attribute_of(node, "mode", "DCR") != "DCR":
         return "another mode than 'DCR'"
-    if kind == "Mod" and not _attribute(node, "fmod", 0) and node.input[0] in floats:
+    if kind == "Mod" and not attribute_of(node, "fmod", 0) and node.input[0] in floats:
         return "the remainder of Python ('fmod' is 0) of floating-point numbers"
-    if kind == "ConvTranspose" and _attribute(node, "output_shape", None):
+    if kind == "ConvTranspose" and attribute_of(node, "output_shape", None):
         return "an output_shape"
     if kind in ("Resize", "Upsample"):
         return _unfaithful_resize(node, values)
-    if kind == "RoiAlign" and _attribute(node, "mode", "avg") != "avg":
+    if kind == "RoiAlign" and attribute_of(node, "mode", "avg") != "avg":
         return "the mode 'max'"
     return ""
 

@@ -8,6 +8,8 @@
 #include "core/base/document_place.h"
 #include "core/base/log.h"
 #include "core/domain/limits.h"
+#include "core/domain/tensor_content.h"
+#include "core/domain/tensor_limits.h"
 #include "decide/kernel_graph/element.h"
 #include "decide/kernel_graph/request_reader.h"
 
@@ -44,11 +46,10 @@ std::string list_of(const std::vector<uint64_t>& numbers) {
   return list;
 }
 
-Error too_large(uint64_t bytes) {
-  return {ErrorCode::kOutOfRange, "outputs: " + std::to_string(bytes) +
-                                      " bytes by value are more than the " +
-                                      std::to_string(limits::kResponsePayload.count) +
-                                      " that an answer may have; ask for them as objects"};
+Error too_large(uint64_t bytes, Bytes most) {
+  return {ErrorCode::kOutOfRange,
+          "outputs: " + std::to_string(bytes) + " bytes by value are more than the " +
+              std::to_string(most.count) + " that an answer may have; ask for them as objects"};
 }
 
 }  // namespace
@@ -130,7 +131,9 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
   for (const RequestOutput& output : request->outputs) {
     if (!output.as_object) by_value += size_of(output.buffer, output.elements).count;
   }
-  if (by_value > limits::kResponsePayload.count) return too_large(by_value);
+  const bool is_tensors = media_type(content_type) == kTensorContentType;
+  const Bytes most = is_tensors ? limits::kTensorPayload : limits::kResponsePayload;
+  if (by_value > most.count) return too_large(by_value, most);
   return request;
 }
 
@@ -145,7 +148,7 @@ Result<Request> RequestCodec::decode_one(std::string_view content_type,
     // Without inputs there is nothing to say.
     const bool nothing = payload.empty() && inputs_.empty();
     request = RequestReader(*this, nothing ? "{}" : payload).read();
-  } else if (equals_ignoring_case(type, kRawContentType)) {
+  } else if (equals_ignoring_case(type, kRawContentType) || type == kTensorContentType) {
     request = decode_raw(payload);
   }
   if (!request.ok() || variants_.empty()) return request;
@@ -228,7 +231,7 @@ Result<std::string> RequestCodec::encode(const Request& request,
     wanted = wanted.subspan(part.outputs);
     outputs = outputs.subspan(part.outputs);
     size += answer.size();
-    if (size > limits::kResponsePayload.count) return too_large(size);
+    if (size > limits::kResponsePayload.count) return too_large(size, limits::kResponsePayload);
     answers.push_back(std::move(answer));
   }
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -256,7 +259,9 @@ Result<std::string> RequestCodec::encode_one(const RequestPart& part,
     } else {
       append_output(with_elements(tensor, wanted[i].elements), wanted[i], outputs[i], text);
     }
-    if (text.size() > limits::kResponsePayload.count) return too_large(text.size());
+    if (text.size() > limits::kResponsePayload.count) {
+      return too_large(text.size(), limits::kResponsePayload);
+    }
   }
   text += "]}";
   return text;

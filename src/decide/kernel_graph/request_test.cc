@@ -1,4 +1,5 @@
 #include "decide/kernel_graph/request.h"
+#include "core/domain/tensor_content.h"
 
 #include <gmock/gmock.h>
 
@@ -8,6 +9,7 @@
 
 #include "core/base/base64.h"
 #include "core/domain/limits.h"
+#include "core/domain/tensor_limits.h"
 #include "decide/kernel_graph/testing/testing.h"
 
 namespace lambent::kernel_graph {
@@ -387,6 +389,23 @@ TEST(Request, AnswersThatWouldBeTooLargeAreRefusedBeforeAnythingRuns) {
             "outputs: 6291457 bytes by value are more than the 6291456 that an answer may have; "
             "ask for them as objects");
   EXPECT_TRUE(codec.decode("", R"({"outputs":[{"name":"y","parameters":{"object":true}}]})").ok());
+}
+
+TEST(Request, TensorsOfModelsMayBeMore) {
+  const uint64_t most = limits::kTensorPayload.count;
+  for (const uint64_t bytes : {limits::kResponsePayload.count + 1, most, most + 1}) {
+    KernelGraph graph;
+    graph.buffers = {buffer("y", BufferRole::kOutput, DataType::kUint8, {bytes})};
+    const RequestCodec codec(graph);
+    const auto request = codec.decode(kTensorContentType, "");
+    EXPECT_EQ(request.ok(), bytes <= most) << bytes;
+    EXPECT_FALSE(codec.decode(kRawContentType, "").ok());
+    if (request.ok()) continue;
+    EXPECT_EQ(request.error().code, ErrorCode::kOutOfRange);
+    EXPECT_EQ(request.error().message,
+              "outputs: 67108865 bytes by value are more than the 67108864 that an answer may "
+              "have; ask for them as objects");
+  }
 }
 
 TEST(Request, AnswersThatTurnOutTooLargeAreRefused) {

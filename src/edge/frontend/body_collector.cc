@@ -13,9 +13,16 @@ namespace {
 
 Error too_many() { return {ErrorCode::kUnavailable, "too many request bodies at once; try again"}; }
 
+using OfTenants = std::map<TenantId, size_t>;
+
+void release(OfTenants& of_tenants, TenantId tenant, size_t bytes) {
+  const auto its = of_tenants.find(tenant);
+  if (its != of_tenants.end() && (its->second -= bytes) == 0) of_tenants.erase(its);
+}
+
 // A request whose body arrives. Shared by the callbacks of its exchange.
 struct Arrival {
-  ~Arrival() { *arriving -= request.body.size(); }
+  ~Arrival() { release_body(); }
 
   // The exchange's callbacks are these: it ends only after the one that calls.
   void refuse(const Error& error) {
@@ -25,36 +32,48 @@ struct Arrival {
   }
   void take(std::string_view bytes) {
     if (is_over) return;
-    if (request.body.size() + bytes.size() > limits::kEventBody.count) {
-      return refuse({ErrorCode::kOutOfRange,
-                     "the request body has more than " + to_string(limits::kEventBody)});
+    if (request.body.size() + bytes.size() > limit.most.count) return refuse(too_long());
+    const size_t most = limits::kArrivingEventBodies.count;
+    if (*arriving + bytes.size() > most) return refuse(too_many());
+    if (limit.tenant && (*of_tenants)[*limit.tenant] + bytes.size() > most / 4) {
+      return refuse(too_many());
     }
-    if (*arriving + bytes.size() > limits::kArrivingEventBodies.count) return refuse(too_many());
     *arriving += bytes.size();
+    if (limit.tenant) (*of_tenants)[*limit.tenant] += bytes.size();
     request.body += bytes;
   }
   void end() {
     if (std::exchange(is_over, true)) return;
-    *arriving -= request.body.size();
+    release_body();
     http::Request whole = std::exchange(request, {});
     http::Responder answering = std::move(*responder);
     answering.on_disconnect(nullptr);
     then(std::move(whole), std::move(answering));
   }
 
+  Error too_long() const {
+    return {ErrorCode::kOutOfRange, "the request body has more than " + to_string(limit.most)};
+  }
+  void release_body() const {
+    *arriving -= request.body.size();
+    if (limit.tenant) release(*of_tenants, *limit.tenant, request.body.size());
+  }
+
   http::Request request;
   std::optional<http::Responder> responder;
   std::function<http::Response(const Error&)> answer_of;
   BodyCollector::Then then;
+  BodyCollector::Limit limit;
   std::shared_ptr<size_t> arriving;  // the collector's
+  std::shared_ptr<OfTenants> of_tenants;
   bool is_over = false;
 };
 
-bool is_too_long(const http::Headers& headers) {
+bool is_longer(const http::Headers& headers, Bytes most) {
   const std::string_view length = headers.get("Content-Length");
   uint64_t bytes = 0;
   std::from_chars(length.data(), length.data() + length.size(), bytes);
-  return bytes > limits::kEventBody.count;
+  return bytes > most.count;
 }
 
 }  // namespace
@@ -65,23 +84,23 @@ bool has_body(const http::Headers& headers) {
 }
 
 void BodyCollector::collect(http::Request request, http::Responder responder,
-                            std::function<http::Response(const Error&)> answer_of, Then then) {
+                            std::function<http::Response(const Error&)> answer_of, Then then,
+                            Limit limit) {
   http::StreamedExchange* stream = responder.stream();
   if (stream == nullptr || !has_body(request.headers)) {
     return then(std::move(request), std::move(responder));
   }
-  const bool too_long = is_too_long(request.headers);
+  const bool is_too_long = is_longer(request.headers, limit.most);
   auto arrival = std::make_shared<Arrival>();
   arrival->request = std::move(request);
   arrival->request.body.clear();
   arrival->responder.emplace(std::move(responder));
   arrival->answer_of = std::move(answer_of);
   arrival->then = std::move(then);
+  arrival->limit = limit;
   arrival->arriving = arriving_;
-  if (too_long) {
-    return arrival->refuse({ErrorCode::kOutOfRange,
-                            "the request body has more than " + to_string(limits::kEventBody)});
-  }
+  arrival->of_tenants = of_tenants_;
+  if (is_too_long) return arrival->refuse(arrival->too_long());
   arrival->responder->on_disconnect([arrival] {
     arrival->is_over = true;
     arrival->responder.reset();
@@ -98,7 +117,7 @@ void BodyCollector::read_beginning(TenantId tenant, http::Request request,
   if (responder.stream() == nullptr || !has_body(request.headers)) {
     return look(request.body, true)(std::move(request), std::move(responder));
   }
-  const auto admits = [tenant, arriving = arriving_, beginnings = beginnings_,
+  const auto admits = [tenant, arriving = arriving_, of_tenants = of_tenants_,
                        answer_of = std::move(answer_of)](
                           size_t so_far, size_t more) -> std::optional<http::Response> {
     if (so_far + more > kMostBeginning.count) {
@@ -108,17 +127,17 @@ void BodyCollector::read_beginning(TenantId tenant, http::Request request,
                             to_string(kMostBeginning) + " of its body"});
     }
     const size_t most = limits::kArrivingEventBodies.count;
-    size_t& its = (*beginnings)[tenant];
+    size_t& its = (*of_tenants)[tenant];
     if (*arriving + more > most || its + more > most / 4) return answer_of(too_many());
     *arriving += more;
     its += more;
     return std::nullopt;
   };
-  const auto release = [tenant, arriving = arriving_, beginnings = beginnings_](size_t bytes) {
+  const auto leave = [tenant, arriving = arriving_, of_tenants = of_tenants_](size_t bytes) {
     *arriving -= bytes;
-    if (((*beginnings)[tenant] -= bytes) == 0) beginnings->erase(tenant);
+    release(*of_tenants, tenant, bytes);
   };
-  const auto begun = std::make_shared<BegunExchange>(std::move(responder), admits, release);
+  const auto begun = std::make_shared<BegunExchange>(std::move(responder), admits, leave);
   request.body.clear();
   // Shared because a std::function is copied.
   const auto head = std::make_shared<http::Request>(std::move(request));

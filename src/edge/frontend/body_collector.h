@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/base/ids.h"
 #include "core/http/server.h"
+#include "edge/frontend/limits.h"
 
 namespace lambent::frontend {
 
@@ -27,11 +29,22 @@ class BodyCollector {
   // What becomes of a request with such a body; empty: too little of it is there.
   using Look = std::function<Then(std::string_view beginning, bool is_whole)>;
 
+  struct Limit {
+    Bytes most = limits::kEventBody;
+    // Whose bodies, of those that may be longer than an event, have a quarter of all that may be.
+    std::optional<TenantId> tenant;
+  };
+
   // `then` gets the request with its body, now or later; not if its client goes away meanwhile. A
-  // body of more than limits::kEventBody is answered 413, and 503 is answered if all that arrive
-  // have more than limits::kArrivingEventBodies; `answer_of` makes these answers.
+  // body of more than `limit` is answered 413, and 503 is answered if all that arrive have more
+  // than limits::kArrivingEventBodies; `answer_of` makes these answers.
   void collect(http::Request request, http::Responder responder,
-               std::function<http::Response(const Error&)> answer_of, Then then);
+               std::function<http::Response(const Error&)> answer_of, Then then, Limit limit);
+  void collect(http::Request request, http::Responder responder,
+               std::function<http::Response(const Error&)> answer_of, Then then) {
+    collect(std::move(request), std::move(responder), std::move(answer_of), std::move(then),
+            Limit());
+  }
 
   // Asks `look` as more of the body arrives, and at last with the whole. What it decides gets the
   // request without its body, which its responder streams from the begin; with its body if that
@@ -43,7 +56,7 @@ class BodyCollector {
  private:
   // Shared with requests whose bodies are kept still, which may end after this.
   std::shared_ptr<size_t> arriving_ = std::make_shared<size_t>(0);
-  std::shared_ptr<std::map<TenantId, size_t>> beginnings_ =
+  std::shared_ptr<std::map<TenantId, size_t>> of_tenants_ =
       std::make_shared<std::map<TenantId, size_t>>();
 };
 

@@ -11,6 +11,7 @@ constexpr std::string_view kFunctions = "/f/";
 constexpr std::string_view kTenants = "/t/";
 constexpr std::string_view kRepository = "/v2/repository/models/";
 constexpr std::string_view kLoad = "/load";
+constexpr std::string_view kReady = "/ready";
 
 // The first segment, as it is written.
 std::string_view segment_of(std::string_view target) {
@@ -53,9 +54,13 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
     model.name = name_of(written);
     model.target = target;
     const std::string_view rest = target.substr(kModels.size() + written.size());
+    std::string_view asked = http::path_of(rest);
     if (rest.starts_with(kModelVersions)) {
-      model.model_version = segment_of(rest.substr(kModelVersions.size()));
+      const std::string_view version = segment_of(rest.substr(kModelVersions.size()));
+      model.model_version = version;
+      asked.remove_prefix(kModelVersions.size() + version.size());
     }
+    model.asks_readiness = asked == kReady;
     return model;
   }
   if (!target.starts_with(kRepository)) return std::nullopt;
@@ -66,6 +71,7 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
   }
   // Its program answers that once it runs, which is when the model is loaded.
   model.target = target;
+  model.loads_model = true;
   return model;
 }
 

@@ -32,6 +32,9 @@ struct FunctionTarget {
   std::string model_version = {};
   // Whose function it is, where the path says so; empty: that of who sends it.
   std::string tenant = {};
+  // Of a model: what of the protocol it is, where that is more than a request to the program.
+  bool asks_readiness = false;
+  bool loads_model = false;
 
   bool operator==(const FunctionTarget&) const = default;
 };

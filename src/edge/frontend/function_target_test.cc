@@ -46,7 +46,7 @@ TEST(FunctionTarget, OtherHostsNameNoFunction) {
 
 TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
   for (const char* path :
-       {"/v2/models/resnet", "/v2/models/resnet/ready", "/v2/models/resnet/config?x"}) {
+       {"/v2/models/resnet", "/v2/models/resnet/a/ready", "/v2/models/resnet/config?x"}) {
     EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", Protocol::kInference})) << path;
   }
   for (const char* path : {"/v2/models/resnet/versions/12", "/v2/models/resnet/versions/12/infer",
@@ -55,13 +55,25 @@ TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
         << path;
   }
   EXPECT_EQ(target_of("/v2/models/resnet/versions/")->model_version, "");
-  EXPECT_EQ(
-      target_of("/v2/repository/models/resnet/load"),
-      (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference}));
+  FunctionTarget load{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference};
+  load.loads_model = true;
+  EXPECT_EQ(target_of("/v2/repository/models/resnet/load"), load);
   for (const char* path :
        {"/v2", "/v2/models", "/v2/health/ready", "/v2/repository/index",
         "/v2/repository/models/resnet/unload", "/v2/repository/models/a/b/load"}) {
     EXPECT_EQ(target_of(path), std::nullopt) << path;
+  }
+}
+
+TEST(FunctionTarget, OfAModelItIsToldWhetherItsReadinessIsAskedFor) {
+  for (const char* path : {"/v2/models/m/ready", "/v2/models/m/ready?x",
+                           "/v2/models/m/versions/2/ready", "/v2/models/ready/ready"}) {
+    EXPECT_TRUE(target_of(path)->asks_readiness) << path;
+  }
+  for (const char* path :
+       {"/v2/models/ready", "/v2/models/m/versions/ready", "/v2/models/m/stats",
+        "/v2/models/m/versions/2/infer", "/f/m/ready", "/v2/repository/models/ready/load"}) {
+    EXPECT_FALSE(target_of(path)->asks_readiness) << path;
   }
 }
 
@@ -85,7 +97,8 @@ TEST(FunctionTarget, NamesMayBeEncodedAndTheProgramsPathStaysAsItIs) {
   EXPECT_EQ(target_of("/t/te%61m/f/web/"), of_team);
   for (const std::string path : {"/v2/models/m%3Aprod", "/v2/models/m%3Aprod/infer",
                                  "/v2/repository/models/m%3Aprod/load"}) {
-    EXPECT_EQ(target_of(path), (FunctionTarget{"m:prod", path, "", Protocol::kInference})) << path;
+    EXPECT_EQ(target_of(path)->name, "m:prod") << path;
+    EXPECT_EQ(target_of(path)->target, path);
   }
   EXPECT_EQ(target_of("/v2/models/m%3Aprod/versions/2/ready")->model_version, "2");
 }

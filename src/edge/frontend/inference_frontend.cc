@@ -18,7 +18,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRoot = "/v2";
+constexpr std::string_view kReady = "READY";
 constexpr size_t kPage = 1'000;
+// Of which it is remembered that a client unloaded them; of more it is not.
+constexpr size_t kMostUnloaded = 10'000;
 
 http::Response wrong_method(const std::string& allowed) {
   http::Response response = inference_error(405, "this path takes " + allowed);
@@ -62,12 +65,11 @@ http::Response inference_error(const Error& error, Duration retry_after) {
 }
 
 void InferenceFrontend::handle(const Caller& caller, const http::Request& request,
-                               http::Responder responder) const {
+                               http::Responder responder) {
   responder.send(answer_to(caller, request));
 }
 
-http::Response InferenceFrontend::answer_to(const Caller& caller,
-                                            const http::Request& request) const {
+http::Response InferenceFrontend::answer_to(const Caller& caller, const http::Request& request) {
   const std::string_view path = http::path_of(request.target);
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   const bool is_post = request.method == "POST";
@@ -90,7 +92,7 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
     return response;
   }
   if (path == "/v2/repository/index") {
-    return is_post ? index_of(caller.tenant) : wrong_method("POST");
+    return is_post ? index_of(caller.tenant, request.body) : wrong_method("POST");
   }
   if (const std::string model = model_to_unload(path); !model.empty()) {
     return is_post ? unload({caller.tenant, model}) : wrong_method("POST");
@@ -98,7 +100,58 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   return inference_error(404, "there is nothing at " + std::string(path));
 }
 
-http::Response InferenceFrontend::unload(const FunctionName& model) const {
+std::optional<http::Response> InferenceFrontend::answer_to_model(const Caller& caller,
+                                                                 const FunctionTarget& target) {
+  const FunctionName model{caller.tenant, target.name};
+  if (target.protocol != Protocol::kInference || unloaded_.empty()) return std::nullopt;
+  if (!target.asks_readiness && !target.loads_model) return std::nullopt;
+  std::vector<std::string> versions{target.model_version};
+  if (target.model_version.empty() || target.loads_model) versions = versions_of(model);
+  if (target.loads_model) {
+    for (const std::string& version : versions) unloaded_.erase(record_of(model, version));
+    return std::nullopt;
+  }
+  const Sandboxes sandboxes = service_.sandbox_status(caller.tenant, Metering::kNone);
+  const bool none_is_ready = std::ranges::all_of(versions, [&](const std::string& version) {
+    return is_unloaded(record_of(model, version), sandboxes);
+  });
+  if (!none_is_ready) return std::nullopt;
+  return inference_error(503, "model '" + model.name +
+                                  "' is not ready: a client unloaded it. Load it, or send it a "
+                                  "request, which loads it");
+}
+
+void InferenceFrontend::note_unloaded(const FunctionName& record) {
+  if (unloaded_.size() >= kMostUnloaded) {
+    std::erase_if(unloaded_,
+                  [this](const auto& each) { return !service_.find_function(each.first).ok(); });
+  }
+  if (unloaded_.size() >= kMostUnloaded) return;
+  std::set<SandboxId>& had = unloaded_[record];
+  had.clear();
+  for (const SandboxStatus& sandbox : service_.sandbox_status(record.tenant, Metering::kNone)) {
+    if (sandbox.function == record) had.insert(sandbox.id);
+  }
+}
+
+bool InferenceFrontend::is_unloaded(const FunctionName& record, const Sandboxes& sandboxes) const {
+  const auto found = unloaded_.find(record);
+  return found != unloaded_.end() && std::ranges::all_of(sandboxes, [&](const auto& sandbox) {
+           return sandbox.function != record || found->second.contains(sandbox.id);
+         });
+}
+
+// One that no client unloaded is loaded by the first request at the latest, so it is always ready
+// for one.
+InferenceFrontend::ModelState InferenceFrontend::state_of(const FunctionName& record,
+                                                          ModelTier tier,
+                                                          const Sandboxes& sandboxes) const {
+  if (!is_unloaded(record, sandboxes)) return {kReady, ""};
+  if (tier != ModelTier::kDisk) return {"UNLOADING", ""};
+  return {"UNAVAILABLE", "unloaded"};
+}
+
+http::Response InferenceFrontend::unload(const FunctionName& model) {
   const auto spec = service_.find_function(model);
   if (!spec.ok() || !is_model(*spec)) {
     return inference_error(404, "there is no model '" + model.name + "'");
@@ -115,6 +168,7 @@ http::Response InferenceFrontend::unload(const FunctionName& model) const {
   for (const FunctionName& record : records) {
     const auto unloaded = service_.unload(record);
     if (!unloaded.ok()) return inference_error(unloaded.error());
+    note_unloaded(record);
   }
   return json_response(200, json::object());
 }
@@ -138,24 +192,33 @@ std::vector<std::string> InferenceFrontend::versions_of(const FunctionName& mode
   return versions;
 }
 
-http::Response InferenceFrontend::index_of(TenantId tenant) const {
-  const std::map<std::string, ModelTier> tiers =
-      tiers_of(service_.sandbox_status(tenant, Metering::kNone));
+http::Response InferenceFrontend::index_of(TenantId tenant, const std::string& body) const {
+  const auto asked = body.empty() ? json::object() : json::parse(body, nullptr, false);
+  if (!asked.is_object()) return inference_error(400, "the request is no JSON object");
+  const auto ready = asked.find("ready");
+  if (ready != asked.end() && !ready->is_boolean()) {
+    return inference_error(400, "ready is true or false");
+  }
+  const bool only_ready = ready != asked.end() && ready->get<bool>();
+  const Sandboxes sandboxes = service_.sandbox_status(tenant, Metering::kNone);
+  const std::map<std::string, ModelTier> tiers = tiers_of(sandboxes);
   json models = json::array();
   std::string after;
   for (;;) {
     const auto page = service_.list_functions(tenant, after, kPage);
     for (const FunctionSpec& spec : page) {
       if (!is_model(spec)) continue;
-      // It is loaded by the first request at the latest, so it is always ready for one.
       for (const std::string& version : versions_of(spec.name)) {
-        const auto tier = tiers.find(record_of(spec.name, version).name);
-        models.push_back(
-            {{"name", spec.name.name},
-             {"version", version},
-             {"state", "READY"},
-             {"reason", ""},
-             {"tier", name_of(tier == tiers.end() ? ModelTier::kDisk : tier->second)}});
+        const FunctionName record = record_of(spec.name, version);
+        const auto found = tiers.find(record.name);
+        const ModelTier tier = found == tiers.end() ? ModelTier::kDisk : found->second;
+        const ModelState state = state_of(record, tier, sandboxes);
+        if (only_ready && state.name != kReady) continue;
+        models.push_back({{"name", spec.name.name},
+                          {"version", version},
+                          {"state", state.name},
+                          {"reason", state.reason},
+                          {"tier", name_of(tier)}});
       }
     }
     if (page.size() < kPage) return json_response(200, models);

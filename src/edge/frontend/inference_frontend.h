@@ -1,9 +1,12 @@
 // InferenceFrontend: what the worker itself answers of the Open Inference Protocol (v2): its
-// metadata, health and the list of models. Requests to a model go to its function
-// (FunctionFrontend). On the loop thread.
+// metadata, health, the list of models, and which of them a client has unloaded. Requests to a
+// model go to its function (FunctionFrontend). On the loop thread.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,8 @@
 #include "core/domain/version_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/caller.h"
+#include "edge/frontend/function_target.h"
+#include "edge/frontend/model_tier.h"
 
 namespace lambent::frontend {
 
@@ -32,13 +37,30 @@ class InferenceFrontend {
         ready_(std::move(ready)),
         has_shared_memory_(has_shared_memory) {}
 
-  void handle(const Caller& caller, const http::Request& request, http::Responder responder) const;
+  void handle(const Caller& caller, const http::Request& request, http::Responder responder);
+
+  // Of a request to a model: the answer, if it asks whether one is ready that a client unloaded; to
+  // ask does not load it. Nothing: it goes to the model. One that loads it makes it ready.
+  std::optional<http::Response> answer_to_model(const Caller& caller, const FunctionTarget& target);
 
  private:
-  http::Response answer_to(const Caller& caller, const http::Request& request) const;
-  http::Response index_of(TenantId tenant) const;
+  using Sandboxes = std::vector<SandboxStatus>;
+  // As Triton's clients read it.
+  struct ModelState {
+    std::string_view name;
+    std::string_view reason;
+  };
+
+  http::Response answer_to(const Caller& caller, const http::Request& request);
+  // `body`: {"ready": true} wants only those that are.
+  http::Response index_of(TenantId tenant, const std::string& body) const;
   // All versions of it.
-  http::Response unload(const FunctionName& model) const;
+  http::Response unload(const FunctionName& model);
+
+  void note_unloaded(const FunctionName& record);
+  // A client unloaded it, and no sandbox has started since. `sandboxes`: of its tenant.
+  bool is_unloaded(const FunctionName& record, const Sandboxes& sandboxes) const;
+  ModelState state_of(const FunctionName& record, ModelTier tier, const Sandboxes& sandboxes) const;
 
   // The versions of a model that can be asked for, as clients write them.
   std::vector<std::string> versions_of(const FunctionName& model) const;
@@ -50,6 +72,8 @@ class InferenceFrontend {
   const std::string version_;
   const std::function<bool()> ready_;
   const bool has_shared_memory_;  // SharedMemoryFrontend::is_on()
+  // Functions that a client unloaded, and the sandboxes that they had.
+  std::map<FunctionName, std::set<SandboxId>> unloaded_;
 };
 
 }  // namespace lambent::frontend

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "core/domain/limits.h"
+#include "core/domain/tensor_content.h"
+#include "core/domain/tensor_limits.h"
 #include "core/domain/version.h"
 #include "core/http/trace_context.h"
 #include "edge/frontend/function_target.h"
@@ -75,9 +77,35 @@ uint64_t bytes_of_one(const std::vector<TensorSpec>& specs) {
 
 // What an invocation can carry bounds a batch, too.
 uint64_t most_elements_together(const ModelDescription& model) {
-  return std::max<uint64_t>(
-      1, std::min({model.most_elements, limits::kEventBody.count / bytes_of_one(model.inputs),
-                   limits::kResponsePayload.count / bytes_of_one(model.outputs)}));
+  const uint64_t most = limits::kTensorPayload.count;
+  return std::max<uint64_t>(1, std::min({model.most_elements, most / bytes_of_one(model.inputs),
+                                         most / bytes_of_one(model.outputs)}));
+}
+
+// JSON takes many times its length while it is read, and as much as the tensors that it writes out.
+Result<Bytes> most_of_body(const http::Request& request) {
+  ASSIGN_OR_RETURN(const auto json, inference::parse_json_length(
+                                        request.headers.get("Inference-Header-Content-Length")));
+  if (!json) return limits::kEventBody;  // it is nothing but JSON
+  if (*json <= limits::kEventBody.count) return limits::kTensorPayload;
+  return Error{ErrorCode::kOutOfRange,
+               "the request has " + std::to_string(*json) + " bytes of JSON; at most " +
+                   std::to_string(limits::kEventBody.count) +
+                   " are taken. Send tensors as binary data behind it (binary_data_size)"};
+}
+
+Result<void> check_json_outputs(const ModelDescription& model, const InferRequest& request,
+                                uint64_t elements) {
+  uint64_t bytes = 0;
+  for (const inference::RequestedOutput& output : request.outputs) {
+    const auto spec = std::ranges::find(model.outputs, output.name, &TensorSpec::name);
+    if (!output.is_binary && spec != model.outputs.end()) bytes += bytes_of(*spec, elements);
+  }
+  if (bytes <= limits::kResponsePayload.count) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "outputs of " + std::to_string(bytes) + " bytes are too large for JSON, which has " +
+                   std::to_string(limits::kResponsePayload.count) +
+                   " at most: ask for them as binary data (binary_data_output)"};
 }
 
 // Those outputs that were asked for, in that order, of the bytes of all.
@@ -118,6 +146,7 @@ struct KernelModelFrontend::Pending : inference::QueuedRun {
   const FunctionSpec spec;
   const inference::DecompressedBodies bodies;  // of all requests
   inference::DecompressedBodies::Part part = {};
+  Lease lease = {};  // of its body, if that is long, until it is part of a run
   http::Request http = {};
   ModelDescription model = {};
   uint64_t elements = 1;
@@ -132,11 +161,11 @@ struct KernelModelFrontend::Pending : inference::QueuedRun {
 
   Result<void> read() {
     RETURN_IF_ERROR(check_types(model));
-    ASSIGN_OR_RETURN(request,
-                     inference::read_infer_request(http, model, limits::kEventBody, bodies, part));
+    ASSIGN_OR_RETURN(const Bytes most, most_of_body(http));
+    ASSIGN_OR_RETURN(request, inference::read_infer_request(http, model, most, bodies, part));
     RETURN_IF_ERROR(check_elements(model, request));
     if (model.most_elements > 0) elements = inference::batch_elements(request).value_or(1);
-    return {};
+    return check_json_outputs(model, request, elements);
   }
 
   Result<http::Response> make_response() const {
@@ -159,7 +188,8 @@ struct KernelModelFrontend::Execution {
   InvocationId id = {};
   Instant begin{};
 
-  // The bytes of all inputs in the model's order, of each those of all requests.
+  // The bytes of all inputs in the model's order, of each those of all requests, which need not
+  // keep them then.
   void join() {
     for (const TensorSpec& spec : requests.front()->model.inputs) {
       for (const auto& each : requests) {
@@ -167,6 +197,10 @@ struct KernelModelFrontend::Execution {
           if (tensor.name == spec.name) payload += tensor.content;
         }
       }
+    }
+    for (const auto& each : requests) {
+      each->request.inputs.clear();
+      each->http.body = {};
     }
   }
 
@@ -236,6 +270,8 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
       read(pending);
     });
   };
+  // What is wrong with it is told once the body is there.
+  const auto most = most_of_body(pending->http);
   if (pending->call.is_signed || !pending->call.has_body) return describe();
   http::Responder responder = std::move(pending->call.responder);
   http::Request head = std::exchange(pending->http, {});
@@ -253,7 +289,8 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
         pending->http = std::move(request);
         pending->call.responder = std::move(answering);
         describe();
-      });
+      },
+      {.most = most.ok() ? *most : limits::kTensorPayload, .tenant = pending->spec.name.tenant});
 }
 
 std::shared_ptr<BatchQueue> KernelModelFrontend::queue_for(const Pending& pending) {
@@ -293,6 +330,9 @@ std::shared_ptr<BatchQueue> KernelModelFrontend::make_queue(const ModelDescripti
 }
 
 void KernelModelFrontend::read(const std::shared_ptr<Pending>& pending) {
+  const auto lease = lease_of(pending->http.body.size());
+  if (!lease) return finish(*pending, false, inference_error(overloaded()));
+  pending->lease = *lease;
   auto outcome = std::make_shared<Result<void>>();
   const bool began = compute(
       uses_.offload, pending->http.body.size(), [pending, outcome] { *outcome = pending->read(); },
@@ -328,7 +368,10 @@ void KernelModelFrontend::execute(std::shared_ptr<Execution> execution) {
   }
   const bool began = compute(
       uses_.offload, execution->bytes, [execution] { execution->join(); },
-      [this, execution] { invoke(execution); });
+      [this, execution] {
+        for (const auto& each : execution->requests) each->lease = {};
+        invoke(execution);
+      });
   if (!began) answer(execution, overloaded());
 }
 
@@ -338,7 +381,7 @@ void KernelModelFrontend::invoke(const std::shared_ptr<Execution>& execution) {
   request.id = execution->id = new_invocation_id(uses_.random);
   request.function = first.spec.name;
   request.trace_id = http::trace_id_of(first.http.headers);
-  request.content_type = "application/octet-stream";
+  request.content_type = kTensorContentType;
   request.payload = std::move(execution->payload);
   for (const auto& each : execution->requests) each->id = request.id;
   uses_.relays.invoke(
@@ -397,14 +440,27 @@ void KernelModelFrontend::respond(const std::shared_ptr<Execution>& execution,
   if (pending->outputs.ok()) {
     for (const Tensor& output : *pending->outputs) bytes += output.content.size();
   }
+  const auto lease = lease_of(bytes);
+  if (!lease) return finish(*pending, false, inference_error(overloaded()));
+  // The completion takes it out: the thread that worked may keep the task for longer.
+  const auto leased = std::make_shared<Lease>(*lease);
   const bool began = compute(
       uses_.offload, bytes,
       [execution, pending, response] { *response = pending->make_response(); },
-      [this, pending, response] {
+      [this, pending, response, leased] {
         const bool good = response->ok();
+        Lease its = std::exchange(*leased, nullptr);
+        if (good) (*response)->lease = std::move(its);
         finish(*pending, good, good ? **std::move(response) : inference_error(response->error()));
       });
   if (!began) finish(*pending, false, inference_error(overloaded()));
+}
+
+std::optional<KernelModelFrontend::Lease> KernelModelFrontend::lease_of(size_t bytes) const {
+  if (bytes <= limits::kEventBody.count) return Lease();
+  if (*under_way_ + bytes > most_under_way_.count) return std::nullopt;
+  *under_way_ += bytes;
+  return Lease(under_way_.get(), [all = under_way_, bytes](const void*) { *all -= bytes; });
 }
 
 void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Response response) {
@@ -428,6 +484,7 @@ void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Respons
   pending.http.body = {};
   pending.request = {};
   pending.part = {};
+  pending.lease = {};
   // The responder's callbacks hold this.
   http::Responder over = std::move(pending.call.responder);
   if (pending.is_gone) return;

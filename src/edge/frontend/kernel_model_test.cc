@@ -7,7 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/domain/tensor_limits.h"
 #include "edge/frontend/function_frontend.h"
+#include "edge/frontend/limits.h"
 #include "edge/frontend/testing/stream_client.h"
 #include "edge/frontend/testing/testing.h"
 
@@ -90,7 +92,7 @@ TEST_F(KernelModelTest, ARequestIsTheBytesOfItsInputsAndTheAnswerThoseOfTheOutpu
   const auto client = send("POST", "/v2/models/net/infer", request + "}");
   ASSERT_EQ(relays.invoked.size(), 1u);
   EXPECT_EQ(relays.invoked[0].request.payload, bytes_of({1.5, 2}, {3}));
-  EXPECT_EQ(relays.invoked[0].request.content_type, "application/octet-stream");
+  EXPECT_EQ(relays.invoked[0].request.content_type, "application/x-lambent-tensors");
   EXPECT_EQ(relays.invoked[0].request.function.name, "net");
   end(bytes_of({4, 5}, {6}));
   ASSERT_TRUE(client->response.has_value());
@@ -127,6 +129,102 @@ TEST_F(KernelModelTest, BodiesThatAreHeldTogetherHaveABoundOnceTheyAreDecompress
   relays.invoked.clear();
   ask();
   EXPECT_EQ(relays.invoked.size(), 1u);
+}
+
+// x and y are megabytes.
+class LargeTensorTest : public KernelModelTest {
+ protected:
+  explicit LargeTensorTest(int64_t elements = 3 << 20) {
+    relays.description = ModelDescription{.platform = "lambent_kernels",
+                                          .inputs = {{"x", DataType::kFp32, {elements}}},
+                                          .outputs = {{"y", DataType::kFp32, {elements}}}};
+  }
+  // As bytes; the answer, too, if `is_binary`.
+  std::shared_ptr<StreamClient> ask(const std::string& content, bool is_binary = true) {
+    const json input = {{"name", "x"},
+                        {"datatype", "FP32"},
+                        {"shape", json::array({content.size() / 4})},
+                        {"parameters", {{"binary_data_size", content.size()}}}};
+    const std::string text =
+        json{{"inputs", json::array({input})}, {"parameters", {{"binary_data_output", is_binary}}}}
+            .dump();
+    http::Headers headers;
+    headers.add("Inference-Header-Content-Length", std::to_string(text.size()));
+    return send("POST", "/v2/models/net/infer", text + content, headers);
+  }
+  const std::string content = std::string(12 << 20, 'x');
+};
+
+TEST_F(LargeTensorTest, TensorsMayBeLongerThanAnEvent) {
+  const auto client = ask(content);
+  ASSERT_EQ(relays.invoked.size(), 1u);
+  EXPECT_EQ(relays.invoked[0].request.payload, content);
+  end(content);
+  ASSERT_TRUE(client->response.has_value());
+  EXPECT_EQ(client->response->status, 200);
+  EXPECT_TRUE(client->body.ends_with(content));
+}
+
+TEST_F(LargeTensorTest, ThatAreTooLongAreRefused) {
+  const auto client = ask(std::string(limits::kTensorPayload.count, 'x'));
+  EXPECT_EQ(client->response->status, 413);
+  EXPECT_THAT(client->body, HasSubstr("more than 64 MiB"));
+  EXPECT_TRUE(relays.invoked.empty());
+}
+
+TEST_F(LargeTensorTest, OfJsonThereIsLess) {
+  const auto answer = ask(content, false);
+  EXPECT_EQ(answer->response->status, 400);
+  EXPECT_THAT(answer->body, HasSubstr("ask for them as binary data"));
+  const std::string text(limits::kEventBody.count + 1, ' ');
+  EXPECT_EQ(send("POST", "/v2/models/net/infer", text)->response->status, 413);
+  http::Headers headers;
+  headers.add("Inference-Header-Content-Length", std::to_string(text.size()));
+  const auto client = send("POST", "/v2/models/net/infer", text, headers);
+  EXPECT_THAT(client->body, HasSubstr("Send tensors as binary data behind it"));
+  EXPECT_TRUE(relays.invoked.empty());
+}
+
+TEST_F(LargeTensorTest, OfAnswersThatAreNotReadThereIsABound) {
+  KernelModelFrontend small(uses, limits::kDecompressedBodies, Bytes::mib(30));
+  narrow = &small;
+  relays.description->inputs[0].shape = {1};
+  const auto answered = [this] {
+    const auto client = send("POST", "/v2/models/net/infer",
+                             R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[1]}],)"
+                             R"("parameters":{"binary_data_output":true}})");
+    end(content);
+    return client;
+  };
+  auto first = answered();
+  const auto second = answered();
+  EXPECT_EQ(first->response->status, 200);
+  EXPECT_EQ(second->response->status, 200);
+  EXPECT_EQ(answered()->response->status, 503);
+  first->response.reset();
+  EXPECT_EQ(answered()->response->status, 200);
+}
+
+TEST_F(LargeTensorTest, OfRequestsThatWaitThereIsABound) {
+  KernelModelFrontend small(uses, limits::kDecompressedBodies, Bytes::mib(30));
+  narrow = &small;
+  relays.description->inputs[0].shape = {-1, 3 << 20};
+  relays.description->outputs = {{"y", DataType::kFp32, {-1, 1}}};
+  relays.description->most_elements = 2;
+  relays.description->batches = BatchTimes{};
+  const json input = {{"name", "x"},
+                      {"datatype", "FP32"},
+                      {"shape", {1, 3 << 20}},
+                      {"parameters", {{"binary_data_size", content.size()}}}};
+  const std::string text = json{{"inputs", json::array({input})}}.dump();
+  http::Headers headers;
+  headers.add("Inference-Header-Content-Length", std::to_string(text.size()));
+  const auto queued = [&] { return send("POST", "/v2/models/net/infer", text + content, headers); };
+  // One runs, and two wait.
+  for (int i = 0; i < 3; ++i) ASSERT_FALSE(queued()->response.has_value());
+  EXPECT_EQ(queued()->response->status, 503);
+  end(bytes_of({1}, {}));
+  EXPECT_FALSE(queued()->response.has_value()) << "those two run";
 }
 
 TEST_F(KernelModelTest, AnOutputThatIsAskedForComesAlone) {
@@ -259,6 +357,27 @@ TEST_F(KernelBatchTest, ARequestWaitsForOthersAsLongAsItIsTold) {
   ASSERT_EQ(relays.invoked.size(), 1u);
   EXPECT_EQ(relays.invoked[0].request.payload, bytes_of({1, 2}, {}));
   end(bytes_of({1, 2}, {}));
+}
+
+TEST_F(KernelBatchTest, AllThatTheLargestVariantHoldsRunsTogether) {
+  // Sixteen images of 224 x 224.
+  const int64_t pixels = 3 * 224 * 224;
+  relays.description->inputs = {{"x", DataType::kFp32, {-1, pixels}}};
+  relays.description->most_elements = 16;
+  const std::string content(pixels * 4, 'x');
+  const json input = {{"name", "x"},
+                      {"datatype", "FP32"},
+                      {"shape", {1, pixels}},
+                      {"parameters", {{"binary_data_size", content.size()}}}};
+  const std::string text = json{{"inputs", json::array({input})}}.dump();
+  http::Headers headers;
+  headers.add("Inference-Header-Content-Length", std::to_string(text.size()));
+  for (int i = 0; i < 17; ++i) send("POST", "/v2/models/net/infer", text + content, headers);
+  ASSERT_EQ(relays.invoked.size(), 1u);
+  end(bytes_of({1}, {}));
+  ASSERT_EQ(relays.invoked.size(), 2u);
+  EXPECT_EQ(relays.invoked[1].request.payload.size(), 16 * content.size());
+  end(bytes_of(std::vector<float>(16, 1), {}));
 }
 
 TEST_F(KernelBatchTest, MoreThanTheLargestVariantIsRefused) {

@@ -691,6 +691,56 @@ TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
   EXPECT_EQ(service_.memory_readings, 0u) << "system calls for each sandbox, for a list of models";
 }
 
+TEST_F(RouterTest, WhatAClientUnloadedIsNotReadyUntilItIsLoadedOrASandboxStarts) {
+  use(AuthMode::kTokens);
+  FunctionSpec model = named({kTeam, "m"});
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx";
+  service_.functions[model.name] = model;
+  const auto index = [this](const std::string& body = "") {
+    return call("POST", "/v2/repository/index", "reader", body);
+  };
+  const auto state = [&] { return json::parse(index().body)[0]["state"].get<std::string>(); };
+  // A request that reaches the function.
+  const auto passes = [this](const std::string& method, const std::string& path) {
+    const size_t before = relays_.calls.size();
+    call(method, path, "invoker");
+    return relays_.calls.size() > before;
+  };
+  SandboxStatus sandbox;
+  sandbox.id = SandboxId(1);
+  sandbox.function = {kTeam, "m"};
+  sandbox.state = "busy";
+  service_.sandboxes = {sandbox};
+  ASSERT_EQ(call("POST", "/v2/repository/models/m/unload", "invoker").status, 200);
+  EXPECT_EQ(state(), "UNLOADING");
+  EXPECT_EQ(call("GET", "/v2/models/m/ready", "invoker").status, 503);
+  service_.sandboxes.clear();
+  const json gone = json::parse(index().body)[0];
+  EXPECT_EQ(gone["state"], "UNAVAILABLE");
+  EXPECT_EQ(gone["reason"], "unloaded");
+  EXPECT_EQ(json::parse(index(R"({"ready":false})").body).size(), 1u);
+  EXPECT_EQ(json::parse(index(R"({"ready":true})").body).size(), 0u);
+  EXPECT_FALSE(passes("GET", "/v2/models/m/ready"));
+  EXPECT_FALSE(passes("GET", "/v2/models/m/versions/1/ready"));
+  EXPECT_TRUE(passes("GET", "/v2/models/m"));
+  EXPECT_EQ(state(), "UNAVAILABLE");
+  // A call, by whatever API, has started one.
+  sandbox.id = SandboxId(2);
+  sandbox.state = "starting";
+  service_.sandboxes = {sandbox};
+  EXPECT_EQ(state(), "READY");
+  EXPECT_TRUE(passes("GET", "/v2/models/m/ready"));
+  service_.sandboxes.clear();
+  ASSERT_EQ(call("POST", "/v2/repository/models/m/unload", "invoker").status, 200);
+  EXPECT_EQ(state(), "UNAVAILABLE");
+  EXPECT_TRUE(passes("POST", "/v2/repository/models/m/load"));
+  EXPECT_EQ(state(), "READY");
+  EXPECT_TRUE(passes("GET", "/v2/models/m/versions/1/ready"));
+  EXPECT_EQ(index(R"({"ready":1})").status, 400);
+  EXPECT_EQ(index("[").status, 400);
+}
+
 TEST_F(RouterTest, TheRepositoryListsTheVersionsOfAModel) {
   use(AuthMode::kTokens);
   FunctionSpec model = named({kTeam, "m"});

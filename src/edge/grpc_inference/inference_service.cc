@@ -168,10 +168,15 @@ Status InferenceService::ModelStatistics(Context* context,
 }
 
 Status InferenceService::RepositoryIndex(Context* context,
-                                         const ::inference::RepositoryIndexRequest*,
+                                         const ::inference::RepositoryIndexRequest* request,
                                          ::inference::RepositoryIndexResponse* response) {
   http::Response answer;
-  const Status status = ask(worker_, *context, "POST", std::string("/v2/repository/index"), answer);
+  const Status status = ask(worker_, *context,
+                            {.method = "POST",
+                             .target = "/v2/repository/index",
+                             .headers = {},
+                             .body = request->ready() ? R"({"ready":true})" : ""},
+                            answer);
   return status.ok() ? read_json("{\"models\":" + answer.body + "}", *response) : status;
 }
 

@@ -38,11 +38,12 @@ std::vector<InvocationId> AwaitedObjects::came(InvocationId run, ObjectId object
   const auto found = runs_.find(run);
   if (found == runs_.end()) return released;
   found->second.coming.erase(object);
-  std::erase_if(found->second.held, [&](auto& held) {
-    held.second.erase(object);
-    if (held.second.empty()) released.push_back(held.first);
-    return held.second.empty();
-  });
+  auto& held = found->second.held;
+  for (auto& [call, lacks] : held) {
+    lacks.erase(object);
+    if (lacks.empty()) released.push_back(call);
+  }
+  for (const InvocationId call : released) held.erase(call);
   if (found->second.coming.empty()) runs_.erase(found);
   return released;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/sealed_memory.h"
 #include "core/domain/limits.h"
+#include "core/domain/tensor_limits.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/executor_host.h"
 
@@ -42,13 +43,14 @@ std::string milliseconds_text(Duration duration) {
   return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
 }
 
-// The content of the sealed memfd that an executor says it sent.
+// The content of the sealed memfd that an executor says it sent. The executor holds what is no
+// tensor of a model to less (kernel_graph::RequestCodec).
 Result<std::string> read_answer(const OwnedFd& fd) {
   ASSIGN_OR_RETURN(const Bytes size, check_sealed(fd.get()));
-  if (size > limits::kResponsePayload) {
+  if (size > limits::kTensorPayload) {
     return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size.count) +
                                              " bytes; at most " +
-                                             std::to_string(limits::kResponsePayload.count) +
+                                             std::to_string(limits::kTensorPayload.count) +
                                              " fit. Ask for large outputs as objects"};
   }
   return read_memory(fd.get(), Bytes(0), size);

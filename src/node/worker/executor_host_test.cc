@@ -1,6 +1,7 @@
 #include <sys/resource.h>
 
 #include "core/domain/limits.h"
+#include "core/domain/tensor_limits.h"
 #include "node/worker/testing/executor_testing.h"
 
 namespace lambent::worker {
@@ -79,7 +80,7 @@ TEST_F(ExecutorHostTest, AnAnswerThatIsTooLongFailsInWordsThatHelp) {
   instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.payload_attached = true;
-  const OwnedFd answer = memfd_with(std::string(limits::kResponsePayload.count + 1, 'a'), true);
+  const OwnedFd answer = memfd_with(std::string(limits::kTensorPayload.count + 1, 'a'), true);
   launcher.latest().say(message, {answer.get()});
   ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
   EXPECT_FALSE(answers[0].succeeded);

@@ -7,6 +7,9 @@
 #include "core/domain/limits.h"
 #include "core/domain/model_function.h"
 #include "core/domain/stopping.h"
+#include "core/domain/tensor_content.h"
+#include "core/domain/tensor_limits.h"
+#include "decide/kernel_graph/request.h"
 #include "node/catalog/limits.h"
 #include "node/worker/flow_of.h"
 
@@ -50,7 +53,17 @@ void Intake::submit(InvocationRequest request, Done done) {
                   request.function.name + "/"});
   }
   const bool synchronous = request.kind == InvocationKind::kSynchronous;
-  const Bytes limit = synchronous ? limits::kSyncPayload : limits::kAsyncPayload;
+  const bool has_tensors =
+      (*spec)->kind == FunctionKind::kKernel && request.content_type == kTensorContentType;
+  // Clients do not send that: their answers are kept for repeats, or on the disk.
+  if (has_tensors && (!synchronous || !request.idempotency_key.empty())) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "content type '" + request.content_type + "' is not for clients; " +
+                          std::string(kernel_graph::kRawContentType) + " is"});
+  }
+  const Bytes limit = has_tensors   ? limits::kTensorPayload
+                      : synchronous ? limits::kSyncPayload
+                                    : limits::kAsyncPayload;
   if (request.payload.size() > limit.count) {
     return done(too_large(Bytes(request.payload.size()), limit, "the payload"));
   }
