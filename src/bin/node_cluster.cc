@@ -329,6 +329,9 @@ void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& u
          .taker_of = [&node](
                          const std::string& tenant,
                          const FunctionName& name) { return node.others().taker_of(tenant, name); },
+         .is_there = [&replica](
+                         const std::string& tenant,
+                         const std::string& function) { return replica.names(tenant, function); },
          .self = node.self()});
   }
 }

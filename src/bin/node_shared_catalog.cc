@@ -25,6 +25,9 @@ constexpr size_t kMostNotGiven = 4 * kClaimedAtOnce;
 constexpr size_t kLifeBytes = 8;
 constexpr size_t kMostClusterKey = 4096;
 
+// One that is being created here, or could not be: it has no number yet, and calls cannot run.
+bool is_being_made(const FunctionSpec& spec) { return spec.id == FunctionId(); }
+
 http::Response with_body(std::string body) {
   http::Response response;
   response.body = std::move(body);
@@ -409,9 +412,10 @@ void NodeSharedCatalog::look() {
   shared_access_->look([] {});
   if (worker_ == nullptr || worker_->draining()) return;
   bring_versions();
+  const bool is_behind = not_given_.size() >= kMostNotGiven;
   for (catalog::SharedInvocation& each : std::exchange(not_given_, {})) resume(std::move(each));
   ask_time();
-  if (not_given_.size() >= kMostNotGiven) return;
+  if (is_behind) return;
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
     if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
   });
@@ -445,7 +449,12 @@ asynchronous::Prospect NodeSharedCatalog::prospect_of(
   const auto known = access_->find_tenant(tenant);
   if (!known.ok()) return asynchronous::Prospect::kUnknown;
   const FunctionName called{known->id, name};
-  if (!worker_->find_function(called).ok()) return asynchronous::Prospect::kUnknown;
+  const auto spec = worker_->find_function(called);
+  if (!spec.ok()) {
+    const bool is_to_come = others_.is_there(tenant, name);
+    return is_to_come ? asynchronous::Prospect::kWaits : asynchronous::Prospect::kUnknown;
+  }
+  if (is_being_made(*spec)) return asynchronous::Prospect::kWaits;
   const bool has_taker = others_.taker_of(tenant, called).has_value();
   return has_taker ? asynchronous::Prospect::kRuns : asynchronous::Prospect::kWaits;
 }
@@ -482,6 +491,10 @@ void NodeSharedCatalog::resume(catalog::SharedInvocation invocation) {
   FunctionName function = invocation.request.function;
   function.tenant = tenant->id;
   const auto spec = worker_->find_function(function);
+  // Another node can run it, or this one once it has its copy.
+  const bool is_to_come =
+      spec.ok() ? is_being_made(*spec) : others_.is_there(invocation.tenant, function.name);
+  if (is_to_come) return give(std::move(invocation), others_.self);
   if (spec.ok()) {
     const auto taker = others_.taker_of(invocation.tenant, function);
     // In this moment no node can run it any more: it is looked at again, as one of no process.

@@ -45,6 +45,8 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
     // As OtherMembers::taker_of().
     std::function<std::optional<std::string>(const std::string& tenant, const FunctionName&)>
         taker_of;
+    // Whether the cluster has a function of that name, whatever this node has of it.
+    std::function<bool(const std::string& tenant, const std::string& name)> is_there;
     std::string self;  // what this node is called
   };
   // All outlive it.

@@ -1,11 +1,14 @@
-// The content type of requests to kernel functions whose bare bytes may be limits::kTensorPayload:
-// from the frontend of models to the executor, and never from a client.
+// The content types of requests to kernel functions that the worker makes itself, and takes from no
+// client. Free constants.
 #pragma once
 
 #include <string_view>
 
 namespace lambent {
 
+// From the frontend of models: the bare bytes of tensors, which may be limits::kTensorPayload.
 constexpr std::string_view kTensorContentType = "application/x-lambent-tensors";
+// Several requests that run together (kernel_graph/batch_payload.h).
+constexpr std::string_view kBatchContentType = "application/vnd.lambent.batch";
 
 }  // namespace lambent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/http/forward_service.h"
 #include "core/http/forward_words.h"
 
 namespace lambent::http {
@@ -16,7 +17,8 @@ constexpr std::string_view kHopByHop[] = {"Connection",
                                           "Trailer",
                                           "Transfer-Encoding",
                                           "Upgrade",
-                                          kNotBegun};
+                                          kNotBegun,
+                                          kNotHere};
 
 // What a message means stands in these, so no list takes them away.
 constexpr std::string_view kNeverNamed[] = {"Host",         "Authorization",    "Cookie",

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/domain/tensor_content.h"
 
 namespace lambent::kernel_graph {
 
-constexpr std::string_view kBatchContentType = "application/vnd.lambent.batch";
+using lambent::kBatchContentType;
 
 struct BatchPart {
   std::string_view content_type;

@@ -40,12 +40,6 @@ std::string json_head(std::string_view name, const TensorType& type) {
   return head + "]";
 }
 
-std::string list_of(const std::vector<uint64_t>& numbers) {
-  std::string list;
-  for (const uint64_t number : numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
-  return list;
-}
-
 Error too_large(uint64_t bytes, Bytes most) {
   return {ErrorCode::kOutOfRange,
           "outputs: " + std::to_string(bytes) + " bytes by value are more than the " +
@@ -104,21 +98,11 @@ Bytes RequestCodec::offset_of(uint32_t buffer, uint64_t first) const {
   return first == 0 ? Bytes(0) : size_of(buffer, first);
 }
 
-Result<void> RequestCodec::choose_variant(Request& request) const {
-  if (variants_.empty()) return {};
+void RequestCodec::choose_variant(Request& request) const {
+  if (variants_.empty()) return;
   const auto smallest = std::ranges::lower_bound(variants_, request.elements);
   CHECK(smallest != variants_.end(), "what was read has at most the elements of the largest");
   request.variant = *smallest;
-  if (request.variant == request.elements || request.is_batch()) return {};
-  for (const RequestInput& input : request.inputs) {
-    if (!input.object) continue;
-    return Error{ErrorCode::kInvalidArgument,
-                 item_place("inputs", input.number) + ": '" + tensors_[input.buffer].name +
-                     "' is an object of " + std::to_string(request.elements) +
-                     " elements, and no variant has exactly so many; there are " +
-                     list_of(variants_)};
-  }
-  return {};
 }
 
 Result<Request> RequestCodec::decode(std::string_view content_type,
@@ -126,12 +110,12 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
   const bool is_batch = equals_ignoring_case(media_type(content_type), kBatchContentType);
   Result<Request> request = is_batch ? decode_batch(payload) : decode_one(content_type, payload);
   if (!request.ok()) return request;
-  RETURN_IF_ERROR(choose_variant(*request));
+  choose_variant(*request);
   uint64_t by_value = 0;
   for (const RequestOutput& output : request->outputs) {
     if (!output.as_object) by_value += size_of(output.buffer, output.elements).count;
   }
-  const bool is_tensors = media_type(content_type) == kTensorContentType;
+  const bool is_tensors = content_type == kTensorContentType;
   const Bytes most = is_tensors ? limits::kTensorPayload : limits::kResponsePayload;
   if (by_value > most.count) return too_large(by_value, most);
   return request;
@@ -148,7 +132,7 @@ Result<Request> RequestCodec::decode_one(std::string_view content_type,
     // Without inputs there is nothing to say.
     const bool nothing = payload.empty() && inputs_.empty();
     request = RequestReader(*this, nothing ? "{}" : payload).read();
-  } else if (equals_ignoring_case(type, kRawContentType) || type == kTensorContentType) {
+  } else if (equals_ignoring_case(type, kRawContentType) || content_type == kTensorContentType) {
     request = decode_raw(payload);
   }
   if (!request.ok() || variants_.empty()) return request;

@@ -96,8 +96,8 @@ struct AnswerOutput {
 //
 // Where the graph has variants, the first dimension of all inputs of a request is one number of
 // elements, from 1 to the largest variant; without a "shape" it is that one. The answer has as
-// many. Kernels read objects where they lie, so with one in an input it has to be a variant's own
-// number.
+// many. Kernels read objects where they lie, where that is the number of a variant; else objects
+// are copied to the rows of the next larger one.
 //
 // Requests to such a graph may come several in one payload (batch_payload.h), which run together:
 // their elements lie one after the other, in the order of the requests, and are at most those of
@@ -151,8 +151,7 @@ class RequestCodec {
   // The tensor of so many elements of its first dimension.
   static Tensor with_elements(const Tensor& tensor, uint64_t elements);
   uint64_t most_elements() const { return variants_.empty() ? 0 : variants_.back(); }
-  // INVALID_ARGUMENT if there is no variant for it.
-  Result<void> choose_variant(Request& request) const;
+  void choose_variant(Request& request) const;
   // One that says of no input how many elements it has brings the most.
   Result<Request> decode_one(std::string_view content_type, std::string_view payload) const;
   Result<Request> decode_batch(std::string_view payload) const;

@@ -54,6 +54,10 @@ class CatalogReplica {
   using Then = std::function<void(Result<void>)>;
   void catch_up(const FunctionName& function, Then then);
   void changed() { ask_soon(); }
+  // Whether the home had a function of that name when it was asked last.
+  bool names(const std::string& tenant, const std::string& name) const {
+    return there_.contains({tenant, name});
+  }
   // Whether some of what this node has came from a home.
   bool has_copies() const { return !copied_.empty(); }
   // A function of this node that all nodes have agreed on: it goes from here when it goes there.

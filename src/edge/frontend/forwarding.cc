@@ -118,7 +118,9 @@ std::optional<Forwarding> forwarding_of_graph(const http::Request& request,
                                               const std::vector<std::string>& parts) {
   if (parts.size() < 3 || asks_only_here(request)) return std::nullopt;
   if (request.method == "DELETE") return Forwarding{Destination::kAllWhoKnow, ""};
-  return Forwarding{Destination::kHereOrAnyNode, std::string(kKeptGraphPrefix) + parts[2].substr(0, kKeptGraphDigits), true};
+  std::string function(kKeptGraphPrefix);
+  function += parts[2].substr(0, kKeptGraphDigits);
+  return Forwarding{Destination::kHereOrAnyNode, std::move(function), true};
 }
 
 std::optional<Forwarding> forwarding_of_native(const http::Request& request) {

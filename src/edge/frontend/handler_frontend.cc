@@ -7,6 +7,7 @@
 #include "core/base/json_text.h"
 #include "core/domain/limits.h"
 #include "core/domain/version.h"
+#include "core/http/forward_words.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/streamed_exchange.h"
 #include "core/http/trace_context.h"
@@ -116,6 +117,9 @@ class UrlAnswer final : public http::AnswerSink, public std::enable_shared_from_
     http::Response plain = plain_failure(response.status, id_);
     if (const auto later = response.headers.get("Retry-After"); !later.empty()) {
       plain.headers.add("Retry-After", std::string(later));
+    }
+    if (refused && response.headers.contains(http::kNotBegun)) {
+      plain.headers.add(std::string(http::kNotBegun), "true");
     }
     return plain;
   }

@@ -101,13 +101,16 @@ http::Response InferenceFrontend::answer_to(const Caller& caller, const http::Re
 }
 
 std::optional<http::Response> InferenceFrontend::answer_to_model(const Caller& caller,
-                                                                 const FunctionTarget& target) {
+                                                                 const FunctionTarget& target,
+                                                                 std::string_view method) {
   const FunctionName model{caller.tenant, target.name};
   if (target.protocol != Protocol::kInference || unloaded_.empty()) return std::nullopt;
-  if (!target.asks_readiness && !target.loads_model) return std::nullopt;
+  // What runs a model, such as `infer`, loads it as well.
+  const bool loads = method == "POST";
+  if (!target.asks_readiness && !loads) return std::nullopt;
   std::vector<std::string> versions{target.model_version};
   if (target.model_version.empty() || target.loads_model) versions = versions_of(model);
-  if (target.loads_model) {
+  if (loads) {
     for (const std::string& version : versions) unloaded_.erase(record_of(model, version));
     return std::nullopt;
   }

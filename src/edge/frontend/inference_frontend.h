@@ -41,7 +41,8 @@ class InferenceFrontend {
 
   // Of a request to a model: the answer, if it asks whether one is ready that a client unloaded; to
   // ask does not load it. Nothing: it goes to the model. One that loads it makes it ready.
-  std::optional<http::Response> answer_to_model(const Caller& caller, const FunctionTarget& target);
+  std::optional<http::Response> answer_to_model(const Caller& caller, const FunctionTarget& target,
+                                                std::string_view method);
 
  private:
   using Sandboxes = std::vector<SandboxStatus>;

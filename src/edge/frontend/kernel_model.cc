@@ -370,7 +370,10 @@ void KernelModelFrontend::execute(std::shared_ptr<Execution> execution) {
       uses_.offload, execution->bytes, [execution] { execution->join(); },
       [this, execution] {
         for (const auto& each : execution->requests) each->lease = {};
-        invoke(execution);
+        const bool none_waits = std::ranges::all_of(execution->requests,
+                                                    [](const auto& each) { return each->is_gone; });
+        if (!none_waits) return invoke(execution);
+        answer(execution, Error{ErrorCode::kCancelled, "the clients are gone"});
       });
   if (!began) answer(execution, overloaded());
 }

@@ -436,6 +436,8 @@ TEST_F(NativeTest, WhatClientsSayOfEveryPayloadIsNoType) {
     return service_.submitted.back().content_type;
   };
   EXPECT_EQ(type_for("application/x-www-form-urlencoded"), "");
+  EXPECT_EQ(type_for("application/x-lambent-tensors"), "");
+  EXPECT_EQ(type_for("Application/vnd.lambent.batch; v=1"), "") << "the form of the worker's own";
   EXPECT_EQ(type_for("application/X-WWW-form-urlencoded; charset=UTF-8"), "");
   EXPECT_EQ(type_for("application/octet-stream"), "application/octet-stream");
 }

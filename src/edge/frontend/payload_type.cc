@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/domain/tensor_content.h"
+
 namespace lambent::frontend {
 namespace {
 
@@ -21,6 +23,8 @@ bool is_type(std::string_view content_type, std::string_view media_type) {
 std::string_view payload_type_of(const http::Headers& headers) {
   const std::string_view type = headers.get("Content-Type");
   if (is_type(type, "application/x-www-form-urlencoded")) return {};
+  // The worker's own forms of requests, which no client may send.
+  if (is_type(type, kTensorContentType) || is_type(type, kBatchContentType)) return {};
   const bool is_sdk = !headers.get("amz-sdk-invocation-id").empty();
   return is_sdk && is_type(type, "application/octet-stream") ? std::string_view() : type;
 }

@@ -496,7 +496,7 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
   const Caller caller{
       .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
   if (aim.target) {
-    if (auto answer = models_.answer_to_model(caller, *aim.target)) {
+    if (auto answer = models_.answer_to_model(caller, *aim.target, request.method)) {
       return responder.send(*std::move(answer));
     }
     const bool is_anonymous = principal == anonymous_of(principal.tenant);

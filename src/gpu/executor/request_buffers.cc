@@ -50,7 +50,9 @@ Result<bool> RequestBuffers::gather(const kernel_graph::Request& request, bool p
     if (!input.object) continue;
     const auto& buffer = instance_.loaded.graph.buffers[input.buffer];
     const TensorType type = instance_.loaded.codec.type_of(input.buffer, input.elements);
-    const bool is_copied = buffer.role == BufferRole::kInOut || request.is_batch();
+    const bool has_room_behind = request.variant != request.elements;
+    const bool is_copied =
+        buffer.role == BufferRole::kInOut || request.is_batch() || has_room_behind;
     const auto is_here =
         is_copied ? gather_file(i, *input.object, type) : gather_object(input, type);
     if (!is_here.ok()) {

@@ -193,11 +193,17 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
 
 void ProcessMemory::free_behind(const std::vector<CUstream>& streams, CUdeviceptr address,
                                 bool shared, Bytes counted) {
+  const AddressRange range = *ranges_.find(address);
   ranges_.erase(address);
   ++frees_to_come_;
-  completions_.when_all_done(streams, [this, address, shared, counted](CUresult result) {
+  completions_.when_all_done(streams, [this, address, shared, counted, range](CUresult result) {
     if (shared) exports_.release(address);
-    if (!shared && result == CUDA_SUCCESS) driver_->mem_free_async(address, free_stream_);
+    if (!shared && result != CUDA_SUCCESS) {
+      // It cannot be told when they are done with it: it is the client's until its context ends.
+      withdrawn_.emplace_back(address, range);
+      return free_is_over();
+    }
+    if (!shared) driver_->mem_free_async(address, free_stream_);
     freed_in_order(shared ? Bytes(0) : counted);
   });
 }
@@ -205,6 +211,10 @@ void ProcessMemory::free_behind(const std::vector<CUstream>& streams, CUdevicept
 void ProcessMemory::freed_in_order(Bytes counted) {
   pool_.freed();
   memory_.give_back(counted);
+  free_is_over();
+}
+
+void ProcessMemory::free_is_over() {
   --frees_to_come_;
   for (const Call& call : std::exchange(waiting_allocations_, {})) allocate(call);
 }

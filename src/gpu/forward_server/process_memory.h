@@ -65,6 +65,7 @@ class ProcessMemory {
   void free_behind(const std::vector<CUstream>& streams, CUdeviceptr address, bool shared,
                    Bytes counted);
   void freed_in_order(Bytes counted);
+  void free_is_over();
   CUresult copy_inline(const Call& call, std::span<const char> data);
   CUresult copy_rows(const Call& call);
   CUresult fill(const Call& call);

@@ -136,6 +136,12 @@ constexpr const char* kSharedResultsOfSeveralGpus = R"sql(
 ALTER TABLE shared_invocations ADD COLUMN beside BIGINT NOT NULL DEFAULT 0;
 )sql";
 
+// Nodes ask each second which functions have invocations of lost nodes, of which there may be many.
+constexpr const char* kSharedPendingByFunction = R"sql(
+CREATE INDEX shared_pending_functions ON shared_invocations (owner, tenant, function)
+  WHERE state <> 'done';
+)sql";
+
 // The last step that `table`, which is there, has noted.
 Result<int64_t> noted_in(Database& database, const std::string& table) {
   ASSIGN_OR_RETURN(Statement ask,
@@ -183,8 +189,12 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess, kSharedVersions, kSharedFollowUps,
-                                                 kSharedRevisions, kSharedResultsOfSeveralGpus};
+  static const std::vector<std::string> steps = {kAccess,
+                                                 kSharedVersions,
+                                                 kSharedFollowUps,
+                                                 kSharedRevisions,
+                                                 kSharedResultsOfSeveralGpus,
+                                                 kSharedPendingByFunction};
   return steps;
 }
 

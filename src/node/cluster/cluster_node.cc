@@ -654,11 +654,7 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   if (forward->body) {
     exchange = std::make_shared<WholeExchange>(
         forward->body, forward->client,
-        WholeExchange::Options{.keeps =
-                                   [](const http::Response& answer) {
-                                     return answer.headers.contains(http::kNotHere);
-                                   },
-                               .last_event = forward->call.last_event});
+        WholeExchange::Options{.last_event = forward->call.last_event});
     request =
         std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
     request->has_body = !forward->body->empty();
@@ -671,7 +667,7 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   // What came of a body that streams is not there to be sent again.
   if (forward->body || !request->has_body) {
     request->keeps = [](const http::Response& answer) {
-      return answer.headers.contains(http::kNotBegun);
+      return answer.headers.contains(http::kNotBegun) || answer.headers.contains(http::kNotHere);
     };
   }
   // Weak: the request has the responder, which has this.
@@ -691,22 +687,31 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
       endpoint, request, Duration::zero(),
       [this, forward, node, exchange, request](const LinkEnd& how) {
         if (!exchange) *forward->client = std::move(request->responder);
-        const bool is_refused = request->kept && how.kind == LinkEnd::Kind::kAnswered;
-        if (is_refused) return refused_by(forward, node);
+        if (request->kept && how.kind == LinkEnd::Kind::kAnswered) {
+          return kept_from(forward, node, *request->kept);
+        }
         sent(forward, node, exchange.get(), request->answered, how);
       },
       connect_time);
 }
 
-// It stops, and has begun nothing of the request.
-void ClusterNode::refused_by(const ForwardPtr& forward, const std::string& node) {
+// The node has begun nothing of the request: it stops, or does not have the function.
+void ClusterNode::kept_from(const ForwardPtr& forward, const std::string& node,
+                            const http::Response& answer) {
   if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
     --entry->outstanding;
+  }
+  if (!answer.headers.contains(http::kNotBegun)) {
+    return forward->was_home ? not_there(forward, answer.status) : go_home(forward);
   }
   table_.stops(node);
   tell_watchers();
   forward->refused_by = node;
-  if (!forward->was_home && forward->attempts < kMostAttempts) {
+  const auto destination = forward->call.destination;
+  const bool may_go_elsewhere = destination == http::Destination::kAnyNode ||
+                                destination == http::Destination::kAnyNodeAndMore ||
+                                destination == http::Destination::kHereOrAnyNode;
+  if (may_go_elsewhere && !forward->was_home && forward->attempts < kMostAttempts) {
     ++counts_.retried;
     return choose(forward);
   }
@@ -730,9 +735,6 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node, Whole
   }
   if (how.kind == LinkEnd::Kind::kClientLeft) return;
   if (how.kind == LinkEnd::Kind::kAnswered) {
-    const bool not_here = exchange != nullptr && exchange->kept();
-    if (not_here && !forward->was_home) return go_home(forward);
-    if (not_here) return not_there(forward, exchange->kept_status());
     if (uses_.forwarded) uses_.forwarded(uses_.loop.now() - forward->sent_at);
     if (changes_catalog(forward->call.destination)) changed();
     const bool changes_volumes = forward->call.destination == http::Destination::kHomeOnly &&

@@ -123,7 +123,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
   void send_to(const ForwardPtr& forward, const std::string& node);
-  void refused_by(const ForwardPtr& forward, const std::string& node);
+  void kept_from(const ForwardPtr& forward, const std::string& node, const http::Response& answer);
   void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
   http::Request request_for(const Forward& forward) const;

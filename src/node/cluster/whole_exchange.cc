@@ -53,8 +53,6 @@ void WholeExchange::on_disconnect(std::function<void()> callback) {
 }
 
 void WholeExchange::start(http::Response head, std::optional<uint64_t> size) {
-  kept_status_ = options_.keeps && options_.keeps(head) ? head.status : 0;
-  if (kept()) return;
   if (size || http::is_bodiless(head.status)) {
     collected_ = std::move(head);
     return;
@@ -91,7 +89,6 @@ std::string WholeExchange::whole_frames(std::string_view bytes) {
 }
 
 bool WholeExchange::send_bytes(std::string_view bytes) {
-  if (kept()) return true;
   came_ += bytes.size();
   if (came_ > options_.most_bytes) {
     collected_.reset();
@@ -116,7 +113,6 @@ bool WholeExchange::send_bytes(std::string_view bytes) {
 }
 
 void WholeExchange::finish() {
-  if (kept()) return;
   if (collected_) {
     passed_on_ = true;
     return client_->send(*std::exchange(collected_, std::nullopt));

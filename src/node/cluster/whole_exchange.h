@@ -23,8 +23,6 @@ class WholeExchange final : public http::Responder::Exchange,
                             public std::enable_shared_from_this<WholeExchange> {
  public:
   struct Options {
-    // An answer with this head is none for the client; empty: each is for it.
-    std::function<bool(const http::Response&)> keeps = {};
     // As ForwardCall::last_event.
     std::function<http::EventFrame(const Error&)> last_event = {};
     // An answer with a longer body is cut off.
@@ -39,9 +37,6 @@ class WholeExchange final : public http::Responder::Exchange,
 
   // Whether the client has anything of an answer.
   bool passed_on() const { return passed_on_; }
-  // Whether an answer was kept from it, and of which status.
-  bool kept() const { return kept_status_ != 0; }
-  int kept_status() const { return kept_status_; }
   // The rest of the answer does not come: a stream of events gets its last one, which says why, and
   // of any other its client sees that it is cut off.
   void cut_off(const Error& error);
@@ -81,8 +76,7 @@ class WholeExchange final : public http::Responder::Exchange,
   bool is_broken_ = false;  // what came is no event stream
   bool has_last_event_ = false;
   bool passed_on_ = false;
-  uint64_t came_ = 0;    // bytes of the body
-  int kept_status_ = 0;  // 0: none was kept
+  uint64_t came_ = 0;  // bytes of the body
 };
 
 // Its answer, whole, goes to `done`, exactly once; nothing of one that was dropped or cut off.

@@ -216,7 +216,7 @@ bool Passage::take(std::string_view bytes) {
 
 void Passage::begin_answer() {
   head_passed_ = true;
-  request_->kept = request_->keeps && request_->keeps(parser_.response());
+  if (request_->keeps && request_->keeps(parser_.response())) request_->kept = parser_.response();
   if (request_->kept) return;
   request_->answered = true;
   http::Response head;

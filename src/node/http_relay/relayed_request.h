@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,7 +26,7 @@ struct RelayedRequest {
   http::Responder responder;
   // An answer with this head is read, and is none for the client; empty: each is for it.
   std::function<bool(const http::Response&)> keeps;
-  bool kept = false;  // such an answer came
+  std::optional<http::Response> kept;  // the head of such an answer, with words between nodes
   // Its answer began, or its client is gone: nothing else can be answered.
   bool answered = false;
   bool client_is_gone = false;

@@ -4,13 +4,15 @@
 
 #include "core/base/packet.h"
 #include "core/domain/limits.h"
+#include "core/domain/stopping.h"
+#include "core/domain/tensor_content.h"
 #include "decide/kernel_graph/batch_payload.h"
 
 namespace lambent::worker {
 namespace {
 
-// A number in JSON has at most so many bytes for each byte of its element: "-128," is the worst.
-constexpr uint64_t kTextOfByte = 5;
+// An element in JSON has at most so many bytes for each byte of it: "false," is the worst.
+constexpr uint64_t kTextOfByte = 6;
 
 uint64_t bytes_of_one(const std::vector<TensorSpec>& specs) {
   uint64_t sum = 0;
@@ -63,6 +65,11 @@ void CallBatches::submit(const FunctionSpec& spec, Call call) {
   if (function == nullptr || (function->is_known && function->queue == nullptr)) {
     return uses_.submit(std::move(call.request), std::move(call.done));
   }
+  const Bytes payload(call.request.payload.size());
+  if (function->arriving.size() >= limits_.waiting || payload_ + payload > limits_.all_payload) {
+    return uses_.submit(std::move(call.request), std::move(call.done));
+  }
+  payload_ += payload;
   const InvocationId id = call.request.id;
   const Instant since = call.since.value_or(uses_.loop.clock().now());
   calls_[id] = {key, std::move(call), since, uses_.loop.clock().now()};
@@ -79,7 +86,7 @@ void CallBatches::described(const Key& key, Result<ModelDescription> model) {
   if (has_batches) {
     function.queue = std::make_unique<batching::CallQueue>(limits_of(*model, limits_));
     function.most_elements = model->most_elements;
-    function.answer_of_one = bytes_of_one(model->outputs) * kTextOfByte;
+    function.output_of_one = bytes_of_one(model->outputs);
   }
   function.is_known = true;
   for (const InvocationId id : std::exchange(function.arriving, {})) {
@@ -102,7 +109,9 @@ void CallBatches::enqueue(Function& function, InvocationId id) {
   const uint64_t elements = fits ? entry.call.elements : 0;
   Bytes weight(entry.call.request.payload.size());
   if (entry.call.by_value) {
-    weight = std::max(weight, Bytes(function.answer_of_one * elements));
+    const bool is_bare = entry.call.request.content_type == kTensorContentType;
+    const uint64_t text = is_bare ? 1 : kTextOfByte;
+    weight = std::max(weight, Bytes(function.output_of_one * elements * text));
   }
   const Key key = entry.key;
   if (!function.queue->add({id, entry.since, elements, weight})) return pass_on(id);
@@ -113,6 +122,7 @@ CallBatches::Call CallBatches::take(InvocationId id) {
   const auto found = calls_.find(id);
   Call call = std::move(found->second.call);
   calls_.erase(found);
+  payload_ -= Bytes(call.request.payload.size());
   return call;
 }
 
@@ -138,11 +148,13 @@ void CallBatches::begin(const Key& key) {
 }
 
 void CallBatches::begin_one(const Key& key, InvocationId id) {
+  const Duration waited = uses_.loop.clock().now() - calls_.at(id).came;
   Call call = take(id);
   uses_.submit(std::move(call.request),
-               [this, key, done = std::move(call.done)](Result<InvocationResult> result) {
+               [this, key, waited, done = std::move(call.done)](Result<InvocationResult> result) {
                  const bool has_run = result.ok() && result->outcome == Outcome::kSucceeded;
-                 const Instant ended = uses_.loop.clock().now();
+                 const Instant ended = end_of_run(result);
+                 if (result.ok()) result->phases.queue += waited;
                  done(std::move(result));
                  go_on(key, ended, has_run);
                });
@@ -174,14 +186,20 @@ void CallBatches::begin_batch(const Key& key, std::vector<InvocationId> calls) {
                [this, id](Result<InvocationResult> result) { batch_ended(id, std::move(result)); });
 }
 
+// Without the time in dispatch's queue: where a run waited for others, smaller batches make nothing
+// better.
+Instant CallBatches::end_of_run(const Result<InvocationResult>& result) const {
+  return uses_.loop.clock().now() - (result.ok() ? result->phases.queue : Duration(0));
+}
+
 void CallBatches::batch_ended(InvocationId id, Result<InvocationResult> result) {
   const auto found = batches_.find(id);
   const Batch batch = std::move(found->second);
   batches_.erase(found);
   const bool has_run = result.ok() && result->outcome == Outcome::kSucceeded;
-  const Instant ended = uses_.loop.clock().now();
+  const Instant ended = end_of_run(result);
   if (has_run) {
-    give(batch, *result);
+    give(batch, *std::move(result));
   } else if (result.ok() && result->outcome == Outcome::kFunctionError) {
     make_one_by_one(batch);
   } else {
@@ -189,14 +207,19 @@ void CallBatches::batch_ended(InvocationId id, Result<InvocationResult> result) 
     for (const InvocationId call : batch.calls) {
       Result<InvocationResult> own = result;
       if (own.ok()) own->id = call;
-      take(call).done(std::move(own));
+      Call refused = take(call);
+      if (!own.ok() && own.error() == stopping_error(true)) {
+        own = stopping_error(refused.request.within_run);
+      }
+      refused.done(std::move(own));
     }
   }
   go_on(batch.key, ended, has_run);
 }
 
-void CallBatches::give(const Batch& batch, const InvocationResult& result) {
-  const auto answers = kernel_graph::split_batch(result.payload, batch.calls.size());
+void CallBatches::give(const Batch& batch, InvocationResult result) {
+  const std::string all = std::exchange(result.payload, {});
+  const auto answers = kernel_graph::split_batch(all, batch.calls.size());
   const bool is_whole = answers.ok() && answers->size() == batch.calls.size();
   for (size_t i = 0; i < batch.calls.size(); ++i) {
     const Entry& entry = calls_.at(batch.calls[i]);
@@ -218,6 +241,8 @@ void CallBatches::make_one_by_one(const Batch& batch) {
   for (const InvocationId id : batch.calls) {
     const bool is_gone = calls_.at(id).is_gone;
     if (!is_gone) {
+      // Another worker that would be asked for it is told nothing that is not so: it has begun.
+      calls_.at(id).call.request.within_run = true;
       pass_on(id);
       continue;
     }
@@ -228,7 +253,9 @@ void CallBatches::make_one_by_one(const Batch& batch) {
 void CallBatches::go_on(const Key& key, Instant ended, bool has_run) {
   functions_.at(key).queue->ended(ended, has_run);
   if (has_run) return begin(key);
-  uses_.loop.call_after(Duration(0), [this, key] { begin(key); });
+  uses_.loop.call_after(Duration(0), [this, key, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) begin(key);
+  });
 }
 
 void CallBatches::forget(InvocationId id) {
@@ -242,9 +269,10 @@ void CallBatches::forget(InvocationId id) {
   }
   entry.is_gone = true;
   const InvocationId batch_id = entry.batch;
-  const Batch& batch = batches_.at(batch_id);
+  const auto batch = batches_.find(batch_id);
+  if (batch == batches_.end()) return;  // it is being answered, and this one's turn comes
   const bool all_gone = std::ranges::all_of(
-      batch.calls, [this](InvocationId call) { return calls_.at(call).is_gone; });
+      batch->second.calls, [this](InvocationId call) { return calls_.at(call).is_gone; });
   if (all_gone) uses_.forget(batch_id);
 }
 

@@ -44,6 +44,7 @@ class CallBatches {
     // Of the calls of one function that wait; those beyond it are not put together.
     size_t waiting = limits::kBatchedCallsWaiting;
     Bytes waiting_payload = limits::kBatchedPayloadsWaiting;
+    Bytes all_payload = limits::kBatchedPayloads;  // of all functions, also of batches that run
     size_t functions = limits::kBatchedFunctions;  // that are remembered
   };
   struct Call {
@@ -77,7 +78,7 @@ class CallBatches {
     bool is_asked = false;                       // that is being found out
     std::unique_ptr<batching::CallQueue> queue;  // null: it has none
     uint64_t most_elements = 0;
-    uint64_t answer_of_one = 0;         // bytes of an element's outputs as text, at most
+    uint64_t output_of_one = 0;         // bytes of an element's outputs
     std::deque<InvocationId> arriving;  // until that is known
     std::optional<loop::TimerId> timer;
     bool is_idle() const { return !is_asked && (queue == nullptr || queue->is_idle()); }
@@ -104,7 +105,8 @@ class CallBatches {
   void begin_one(const Key& key, InvocationId id);
   void begin_batch(const Key& key, std::vector<InvocationId> calls);
   void batch_ended(InvocationId id, Result<InvocationResult> result);
-  void give(const Batch& batch, const InvocationResult& result);
+  void give(const Batch& batch, InvocationResult result);
+  Instant end_of_run(const Result<InvocationResult>& result) const;
   void make_one_by_one(const Batch& batch);
   // The function has nothing under way. What is refused at once may be the next one, too.
   void go_on(const Key& key, Instant ended, bool has_run);
@@ -114,6 +116,9 @@ class CallBatches {
   std::map<Key, Function> functions_;
   std::unordered_map<InvocationId, Entry> calls_;  // that wait, or are in a batch
   std::unordered_map<InvocationId, Batch> batches_;
+  Bytes payload_;  // of calls_
+  // Gone with this: what was put off asks for it.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace lambent::worker

@@ -63,6 +63,7 @@ class CallBatchesTest : public ::testing::Test {
     batches_->submit(spec_, {std::move(request), elements, by_value,
                              [this, number](Result<InvocationResult> result) {
                                answers_[number] = text_of(result);
+                               if (on_answer_) on_answer_(number);
                              }});
   }
   Answer text_of(const Result<InvocationResult>& result) {
@@ -117,10 +118,40 @@ class CallBatchesTest : public ::testing::Test {
   std::vector<Made> made_;
   std::map<uint64_t, Answer> answers_;
   std::vector<Duration> queued_;
+  std::function<void(uint64_t number)> on_answer_;
   std::vector<InvocationId> forgotten_;
   std::vector<size_t> counted_;
   std::unique_ptr<CallBatches> batches_;
 };
+
+// As a run of a workflow that ends with the first outcome and forgets its other calls.
+TEST_F(CallBatchesTest, AnAnswerMayHaveTheOthersOfItsBatchForgotten) {
+  on_answer_ = [this](uint64_t number) {
+    if (number == 2) batches_->forget(id(3));
+  };
+  for (const Outcome outcome : {Outcome::kSucceeded, Outcome::kRejected, Outcome::kFunctionError}) {
+    for (uint64_t i = 1; i <= 3; ++i) call(i);
+    answer(0);
+    ASSERT_EQ(made_.size(), 1u);
+    if (outcome == Outcome::kSucceeded) answer(0);
+    if (outcome != Outcome::kSucceeded) fail(0, outcome);
+    while (!made_.empty()) answer(0);
+    EXPECT_THAT(answered(), ElementsAre(1, 2, 3)) << name_of(outcome);
+    EXPECT_EQ(batches_->waiting(), 0u);
+    answers_.clear();
+    loop_.run_once(Duration(0));
+  }
+}
+
+TEST_F(CallBatchesTest, BeyondTheirBoundInAllCallsAreMadeByThemselves) {
+  CallBatches::Limits limits;
+  limits.all_payload = Bytes(15);  // of two
+  make(limits);
+  for (uint64_t i = 1; i <= 4; ++i) call(i);
+  EXPECT_EQ(made_.size(), 2u) << "the first, and what is beyond those that wait";
+  while (!made_.empty()) answer(0);
+  EXPECT_THAT(answered(), ElementsAre(1, 2, 3, 4));
+}
 
 TEST_F(CallBatchesTest, CallsThatCameDuringOneAreOneInvocationAndEachHasItsAnswer) {
   call(1);

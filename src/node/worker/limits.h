@@ -21,6 +21,7 @@ constexpr Duration kKeptGraphRest = std::chrono::minutes(30);  // without a requ
 // calls do. Those beyond it are made one by one.
 constexpr size_t kBatchedCallsWaiting = 10'000;
 constexpr Bytes kBatchedPayloadsWaiting = Bytes::mib(64);
+constexpr Bytes kBatchedPayloads = Bytes::mib(256);  // of all functions together
 constexpr size_t kBatchedFunctions = 10'000;
 
 // What one invocation waits for: how many may wait so, and for how long.
