@@ -90,7 +90,8 @@ def main():
     parser.add_argument("--seed", type=int, default=SEED, help="of the part through a worker")
     parser.add_argument("--rounds", type=int, help="of the part through a worker")
     parser.add_argument("--models", type=int)
-    parser.add_argument("--only", choices=("simulated", "worker", "starts"))
+    parser.add_argument("--only", choices=("simulated", "worker", "triton", "starts"),
+                        help="a part; triton: what --triton adds to the worker's, by itself")
     parser.add_argument("--triton", action="store_true", help="beside the worker Triton with explicit loading, by nvidia-pytriton of PyPI")
     options = parser.parse_args()
     result = {"benchmark": "models", "machine": machine(), "prefix": PREFIX.name}
@@ -98,15 +99,29 @@ def main():
         result.update(simulated(options))
     if options.only in (None, "worker"):
         result["worker"] = through_worker(options)
+    if options.only == "triton":
+        result["triton"] = through_triton(options)
     if options.only in (None, "starts"):
         result["starts"] = beside_starts(options)
     print(json.dumps(result))
 
 
-def through_worker(options):
+def plan_of(options):
     plan = models_worker.QUICK if options.quick else models_worker.WHOLE
-    plan = plan._replace(models=options.models or plan.models, rounds=options.rounds or plan.rounds)
-    result = models_worker.run(plan, random.Random(options.seed), trace_of(options, options.trace), lambda line: print(f"worker, {line}", flush=True),
+    return plan._replace(models=options.models or plan.models, rounds=options.rounds or plan.rounds)
+
+
+def through_triton(options):
+    """On the arrivals that the worker has with the same seed."""
+    sizes, rounds, hot = models_worker.workload(plan_of(options), trace_of(options, options.trace), random.Random(options.seed))
+    with tempfile.TemporaryDirectory() as folder:
+        result = models_worker.run_triton(plan_of(options), pathlib.Path(folder), sizes, rounds, hot, lambda line: print(line, flush=True))
+    print(f"triton: {latencies(result)}; {result['loads']} loads of {result['calls']} calls; the busiest {latencies(result['hot'])}")
+    return {"trace": options.trace if options.traces else None, "seed": options.seed, **result}
+
+
+def through_worker(options):
+    result = models_worker.run(plan_of(options), random.Random(options.seed), trace_of(options, options.trace), lambda line: print(f"worker, {line}", flush=True),
                                with_triton=options.triton)
     if "skipped" in result:
         print(f"worker: skipped, {result['skipped']}")

@@ -107,11 +107,17 @@ class Triton:
         """The bytes that a model of each size holds once it is loaded; one_of: {size: name}."""
         holds = {}
         for size, name in one_of.items():
-            before = process_tree.pss_mb(self.process.pid)
+            before, processes = process_tree.pss_mb(self.process.pid), len(process_tree.descendants(self.process.pid))
             if wrong := self.control(name, "load"):
                 raise SystemExit(f"Triton does not load {name}: {wrong}")
             holds[size] = int((process_tree.pss_mb(self.process.pid) - before) * 2**20)
             self.control(name, "unload")
+            # Its process ends a while after the answer.
+            deadline = time.monotonic() + LOADS_WITHIN_S
+            while len(process_tree.descendants(self.process.pid)) > processes:
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"Triton does not end the process of {name}")
+                time.sleep(0.1)
         return holds
 
     def loader(self, holds, room):

@@ -47,8 +47,9 @@ class WholeRunsTest(unittest.TestCase):
 
 class SettleTest(unittest.TestCase):
     def test_a_program_that_works_is_waited_for(self):
-        busy = "import sys, time\nend = time.monotonic() + 0.6\nwhile time.monotonic() < end:\n    pass\nprint('rests', flush=True)\nsys.stdin.read()"
-        with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        busy = "import sys, time\nprint('works', flush=True)\nend = time.monotonic() + 0.6\nwhile time.monotonic() < end:\n    pass\nprint('rests', flush=True)\nsys.stdin.read()"
+        with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+            self.assertEqual(process.stdout.readline(), b"works\n")
             paths.settle(process.pid)
             os.set_blocking(process.stdout.fileno(), False)
             self.assertEqual(process.stdout.read(), b"rests\n")

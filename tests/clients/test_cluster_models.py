@@ -11,7 +11,7 @@ import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
 from model_worker import UV, WEIGHTS, deploy_model, lambent, large_model, matrix_model, write_library_wheel
-from test_cluster import Cluster
+from test_cluster import ClassCleanup, Cluster
 from test_grpc_models import Front
 
 ONE = np.ones((1, 4), dtype=np.float32)
@@ -27,18 +27,16 @@ def input_of(module, values):
 class ModelsOfACluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        class Cleanup:
-            addCleanup = cls.addClassCleanup
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-models-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
         (cls.folder / "wheels").mkdir()
         write_library_wheel(cls.folder / "wheels")
-        cls.cluster = Cluster(Cleanup(), names="ab", flags=("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline"))
+        cls.cluster = Cluster(ClassCleanup(cls), names="ab", flags=("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline"))
         cls.cluster.wait_until_up()
 
     def setUp(self):
-        self.drain("b", "drain")
-        self.addCleanup(self.drain, "b", "undrain")
+        self.cluster.set_drained("b", True)
+        self.addCleanup(self.cluster.set_drained, "b", False)
         self.http = triton.InferenceServerClient(self.cluster["b"].endpoint.removeprefix("http://"))
         self.addCleanup(self.http.close)
         front = Front(self.cluster["b"], "--max-message-mib", 16)
@@ -46,18 +44,15 @@ class ModelsOfACluster(unittest.TestCase):
         self.grpc = triton_grpc.InferenceServerClient(front.address)
         self.addCleanup(self.grpc.close)
 
-    def drain(self, node, verb):
-        self.cluster[node].request("POST", f"/v1/cluster/nodes/{node}/{verb}")
-        state = "draining" if verb == "drain" else "up"
-        self.cluster.wait_for(lambda: all(self.cluster.states(name)[node] == state for name in "ab"))
-
     def assert_answered(self, model, x, y, version="", output="scores"):
         """By both clients at b, each time by a."""
+        before_b = self.cluster.completed(model)["b"]
         for module, client in ((triton, self.http), (triton_grpc, self.grpc)):
             before = self.cluster.status("b")["requests"]["forwarded"]
             answer = client.infer(model, [input_of(module, x)], model_version=version).as_numpy(output)
             np.testing.assert_allclose(answer, y, rtol=1e-3, atol=1e-2)
             self.assertEqual(self.cluster.status("b")["requests"]["forwarded"], before + 1)
+        self.assertEqual(self.cluster.completed(model)["b"], before_b)
         here = self.cluster["b"].request("GET", "/v1/sandboxes", headers={"X-Lambent-Only-Here": "true"}).json["sandboxes"]
         self.assertEqual([each for each in here if each["function"].partition(":")[0] == model and each["state"] != "idle"], [])
 
@@ -78,9 +73,9 @@ class ModelsOfACluster(unittest.TestCase):
         x = np.ones((1, len(weights)), np.float32)
         self.assert_answered("large", x, x @ weights, output="y")
         # The other way round: the weights follow to the node that has none of them.
-        self.drain("b", "undrain")
-        self.drain("a", "drain")
-        self.addCleanup(self.drain, "a", "undrain")
+        self.cluster.set_drained("b", False)
+        self.cluster.set_drained("a", True)
+        self.addCleanup(self.cluster.set_drained, "a", False)
         client = triton.InferenceServerClient(self.cluster["a"].endpoint.removeprefix("http://"), network_timeout=120, connection_timeout=120)
         self.addCleanup(client.close)
         before = self.cluster.completed("large")["b"]

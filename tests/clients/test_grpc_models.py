@@ -205,6 +205,12 @@ class GrpcTest(ModelWorkerTest):
 
         # Its program stands still, so that the request is there when it ends.
         programs = [pid for each in sandboxes("idle", "busy") for pid in descendants(each["pid"])]
+
+        def go_on():
+            for pid in programs:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        self.addCleanup(go_on)
         for pid in programs:
             os.kill(pid, signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -212,9 +218,7 @@ class GrpcTest(ModelWorkerTest):
             os.kill(self.worker.wait_for(lambda: sandboxes("busy"), what="a request at work")[0]["pid"], signal.SIGKILL)
             with self.assertRaisesRegex(InferenceServerException, "UNKNOWN.*signal: 9"):
                 asked.result(30)
-        for pid in programs:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        go_on()
         self.client.infer("scores", [input_of(values)])
 
     def test_our_messages_have_the_numbers_and_types_of_the_protocol(self):

@@ -167,7 +167,7 @@ class Files(unittest.TestCase):
                        "cluster/cluster.key": "k" * 40}
             for name, content in secrets.items():
                 (folder / name).write_text(content)
-                (folder / name).chmod(256)  # as the volumes have it
+                (folder / name).chmod(0o400)  # as the volumes have it
             given = dict(each.split("=", 1) for each in container["args"] if not each.startswith("--cluster-node="))
             listen = given.pop("--listen").replace("$(HOST_IP)", "127.0.0.1").replace(":8980", ":0")
             for name in ("--state", "--run", "--catalog"):  # folders of this test's, and no PostgreSQL

@@ -7,6 +7,7 @@ import unittest
 import urllib.request
 
 import test_kernel_functions as kernels
+from harness import process_exists
 from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy, deploy_total, invoke
 
 COUNT = 1 << 18  # a MiB, which Ray keeps in its shared memory
@@ -226,7 +227,7 @@ class WithoutTheHead(RayTest):
         calls = 0
         deadline = time.monotonic() + 150
         # Until raylets and agents are gone too, no call fails and each node sees the other.
-        while any(raylet.poll() is None for raylet in raylets) or any(os.path.exists(f"/proc/{agent}") for agent in agents):
+        while any(raylet.poll() is None for raylet in raylets) or any(process_exists(agent) for agent in agents):
             self.assertLess(time.monotonic(), deadline, "Ray's processes go on without a head")
             assert_goes_on(self, before)
             calls += 1

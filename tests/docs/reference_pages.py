@@ -83,6 +83,7 @@ LABELS = {
     "lambent_object_keeps_total": "event",
     "lambent_object_keep_bytes_total": "event",
     "lambent_slo_requests_total": "tenant, function, outcome",
+    "lambent_batches_total": "tenant, function", "lambent_batched_calls_total": "tenant, function",
     "lambent_slice_busy_seconds_total": "gpu, shape",
     "lambent_gpu_slices_busy_seconds_total": "gpu",
     "lambent_slice_held": "gpu, shape",
@@ -180,7 +181,8 @@ def errors_page():
         text += f"| `{name}` | {http} | {exit_code} | `{exception}` | {'yes' if again == 'true' else 'no'} | {means} | {remedy} |\n"
     return text + ("\nA function that fails by itself is no error of the worker: HTTP 200 with `X-Amz-Function-Error`, and exit code 1. "
                    "An HTTP function whose program ends, or does not answer, is 502 or 504 ([what a client sees](../guides/http-functions.md#what-a-client-sees)). "
-                   "With 502 its code is `UNKNOWN`, by gRPC too; the `type`, such as `Runtime.ExitError`, says how it failed. "
+                   "With 502 its code is `UNKNOWN` where it ended by itself, and `RESOURCE_EXHAUSTED` where it used more than its memory; by gRPC both are `UNKNOWN`. "
+                   "The `type`, such as `Runtime.ExitError`, says how it failed. "
                    "Bad usage of the command exits with 2.\n")
 
 

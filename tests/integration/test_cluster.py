@@ -70,6 +70,14 @@ class Cluster:
         for name in names:
             self.wait_for(lambda name=name: all(self.states(name)[each] == "up" for each in names))
 
+    def set_drained(self, names, drained):
+        """Told to each of these nodes; until all others know."""
+        for name in names:
+            self[name].request("POST", f"/v1/cluster/nodes/{name}/{'drain' if drained else 'undrain'}")
+        state = "draining" if drained else "up"
+        for other in self.nodes:
+            self.wait_for(lambda other=other: all(self.states(other)[name] == state for name in names))
+
     def wait_for_outcomes(self, names, invocations, seconds=15):
         """Until each of these asynchronous invocations has its outcome at each of these nodes."""
         for name in names:
@@ -95,6 +103,13 @@ class Cluster:
     def owner(self, function, names=None):
         """The node on which it ran last, told by counts."""
         return max(self.completed(function, names).items(), key=lambda item: item[1])[0]
+
+
+class ClassCleanup:
+    """setUpClass as a test, to which Cluster adds its cleanups."""
+
+    def __init__(self, cls):
+        self.addCleanup = cls.addClassCleanup
 
 
 def deploy(worker, name, version=1, **more):

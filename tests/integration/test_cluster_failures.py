@@ -235,6 +235,5 @@ class CutOffFromTheOthersOnly(unittest.TestCase):
                 self.assertEqual(cluster[name].invoke(function, {"id": f"{function}-{name}"}).json, {"id": f"{function}-{name}"})
 
 
-
 if __name__ == "__main__":
     unittest.main()

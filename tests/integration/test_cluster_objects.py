@@ -10,7 +10,7 @@ import test_kernel_functions as kernels
 from cluster_world import SlowLink
 from harness import PREFIX, HttpError, make_zip
 from tenants import Caller
-from test_cluster import Cluster
+from test_cluster import ClassCleanup, Cluster
 from test_graph_requests import multipart
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -58,7 +58,7 @@ def forwarded(cluster, name):
 class Objects(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(_ClassCleanup(cls))
+        cls.cluster = Cluster(ClassCleanup(cls))
         cls.cluster.wait_until_up()
         cls.cluster["a"].create_python("size", SIZE)
 
@@ -218,7 +218,7 @@ class Kinds(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(_ClassCleanup(cls), names="ab", gpu="emulated:tiny")
+        cls.cluster = Cluster(ClassCleanup(cls), names="ab", gpu="emulated:tiny")
         cls.cluster.wait_until_up()
         a = cls.cluster["a"]
         a.create_python("size", SIZE)
@@ -308,13 +308,6 @@ class WithoutGpus(unittest.TestCase):
         with self.assertRaises(HttpError) as caught:
             scaled_by_its_graph(cluster["a"], 2.5)
         self.assertIn("GPU", caught.exception.body.decode())
-
-
-class _ClassCleanup:
-    """setUpClass as a test, to which Cluster adds its cleanups."""
-
-    def __init__(self, cls):
-        self.addCleanup = cls.addClassCleanup
 
 
 if __name__ == "__main__":

@@ -105,13 +105,6 @@ class VolumesOfACluster(unittest.TestCase):
     def deploy(self, cluster, volume, at="a", name="read", **tags):
         return cluster[at].create_python(name, READ, tags={"lambent:mounts": f"{volume}:/weights", **tags})
 
-    def drain(self, cluster, *names):
-        for name in names:
-            cluster[name].request("POST", f"/v1/cluster/nodes/{name}/drain")
-        others = [name for name in cluster.nodes if name not in names]
-        for name in others:
-            cluster.wait_for(lambda name=name: all(cluster.states(name)[each] == "draining" for each in names))
-
     def read(self, cluster, node, path, **options):
         return cluster[node].invoke("read", {"path": path}, **options)
 
@@ -283,7 +276,7 @@ class Layers(VolumesOfACluster):
         content = noise(4 * MIB)
         self.layered(cluster, "a", content)
         self.known_at(cluster, "b")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.rate = 4 * MIB
         answers = []
         threads = [threading.Thread(target=lambda: answers.append(cluster["b"].invoke("layered"))) for _ in range(3)]
@@ -304,7 +297,7 @@ class Layers(VolumesOfACluster):
         content = noise(12 * MIB)
         self.layered(cluster, "a", content)
         self.known_at(cluster, "b")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.cut_after = link.passed + 9 * MIB
         with self.assertRaises(HttpError) as caught:
             cluster["b"].invoke("layered")
@@ -327,7 +320,7 @@ class Layers(VolumesOfACluster):
         cluster["b"].create_python("runs", "import subprocess\ndef handler(event, context):\n"
                                    "  return subprocess.check_output(['/opt/bin/alias'], text=True)", tags={"lambent:layers": "tools:1"})
         self.known_at(cluster, "b")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         self.assertEqual(cluster["b"].invoke("runs").json, "it ran\n")
         self.assertEqual(cluster.owner("runs"), "b")
 
@@ -348,7 +341,7 @@ class Layers(VolumesOfACluster):
                                    "  return [words.WORD, subprocess.check_output(['/opt/bin/alias'], text=True)]",
                                    tags={"lambent:layers": "words:1,tools:1"})
         self.known_at(cluster, "b")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         # They are packed when the function is deployed, which may take a moment.
         cluster.wait_for(lambda: status_of(cluster["b"].invoke, "layered") == 200)
         self.assertEqual(cluster["b"].invoke("layered").json, ["old", "it ran\n"])
@@ -363,7 +356,7 @@ class Layers(VolumesOfACluster):
             layers.publish(cluster["a"], name, {"python/words.py": f"WORD = '{name}'", "lib/file": random.Random(name).randbytes(2 * MIB).hex().encode()})
             cluster["a"].create(f"has-{name}", READ_LAYER, tags={"lambent:layers": f"{name}:1"})
         cluster.wait_for(lambda: len(cluster["b"].request("GET", "/v1/functions").json["functions"]) == 2)
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         self.assertEqual(cluster["b"].invoke("has-one").json[0], "one")
         first = self.composed(cluster, "b")
         with self.assertRaises(HttpError) as caught:
@@ -403,7 +396,7 @@ class WhereFilesAre(VolumesOfACluster):
             self.assertEqual(cluster.owner(name), "a")
         self.assertEqual(self.copies(cluster, "b") + self.copies(cluster, "c"), [])
         # Where there is no other way they are brought.
-        self.drain(cluster, "a", "c")
+        cluster.set_drained("ac", True)
         cluster["b"].invoke(names[0], {"path": "model"})
         self.assertEqual(cluster.owner(names[0], "bc"), "b")
         cluster.wait_for(lambda: absent("b") == 0)
@@ -415,7 +408,7 @@ class OnABadWay(VolumesOfACluster):
         cluster.wait_until_up()
         self.volume(cluster, "weights", {"model": b"one"})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         # b knows the function.
         cluster.wait_for(lambda: [each["name"] for each in cluster["b"].request("GET", "/v1/functions").json["functions"]] == ["read"])
         cluster["a"].kill()
@@ -434,7 +427,7 @@ class OnABadWay(VolumesOfACluster):
         content = noise(8 * MIB)
         self.volume(cluster, "weights", {"model": content})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.rate = 4 * MIB
         answers = []
         threads = [threading.Thread(target=lambda: answers.append(self.read(cluster, "b", "model"))) for _ in range(4)]
@@ -460,7 +453,7 @@ class OnABadWay(VolumesOfACluster):
         cluster, link = self.behind_link()
         self.volume(cluster, "weights", {"model": noise(8 * MIB)})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.rate = MIB
         reply = self.read(cluster, "b", "model", kind="Event")
         identity = reply.headers["x-amzn-requestid"]
@@ -474,7 +467,7 @@ class OnABadWay(VolumesOfACluster):
         content = noise(32 * MIB)
         self.volume(cluster, "weights", {"model": content})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.cut_after = link.passed + 20 * MIB
         with self.assertRaises(HttpError) as caught:
             self.read(cluster, "b", "model")
@@ -493,7 +486,7 @@ class OnABadWay(VolumesOfACluster):
         cluster, link = self.behind_link()
         self.volume(cluster, "weights", {"model": b"a true word"})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.change = (b"a true word", b"a lying one")
         with self.assertRaises(HttpError) as caught:
             self.read(cluster, "b", "model")
@@ -506,7 +499,7 @@ class OnABadWay(VolumesOfACluster):
         cluster, link = self.behind_link()
         self.volume(cluster, "weights", {"model": b"1", "other": b"2"})
         self.deploy(cluster, "weights")
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         link.change = (b'"path":"model"', b'"path":"../..l"')
         with self.assertRaises(HttpError) as caught:
             self.read(cluster, "b", "model")
@@ -522,7 +515,7 @@ class OnSmallDisks(VolumesOfACluster):
         for name, size in (("one", 5), ("two", 6), ("large", 9)):
             self.volume(cluster, name, {"model": noise(size * MIB)})
             self.deploy(cluster, name, name=f"read-{name}", **{"lambent:keep-alive": "1"})
-        self.drain(cluster, "a")
+        cluster.set_drained("a", True)
         for name, size in (("one", 5), ("two", 6)):
             # The sandbox of the last one has to go first.
             cluster.wait_for(lambda: cluster["b"].sandboxes() == [])

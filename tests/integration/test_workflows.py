@@ -470,6 +470,7 @@ class Batches(Workflows):
     def setUpClass(cls):
         super().setUpClass()
         for name, graph in (("double", batched_graph(4, 2.0, (1, 2, 4), 2000)), ("triple", batched_graph(4, 3.0, (1, 2, 4), 2000)),
+                            ("double_later", batched_graph(4, 2.0, (1, 2, 4), 10000)),
                             ("double_alone", batched_graph(4, 2.0, (1, 2, 4))), ("triple_alone", batched_graph(4, 3.0, (1, 2, 4))),
                             ("large_double", batched_graph(1 << 19, 2.0, (1, 2), 2000)),
                             ("large_triple", batched_graph(1 << 19, 3.0, (1, 2), 2000))):
@@ -508,10 +509,11 @@ class Batches(Workflows):
         events = [self.rows(1), self.rows(10, 20), self.rows(100)]
         expected = [self.ask("six_alone", event).json for event in events]
         self.assertEqual(expected[1]["y"]["data"], [6 * (value + i) for value in (10, 20) for i in range(4)])
+        before = {function: self.batched(function) for function in ("double", "triple")}
         replies = self.at_once("six", events)
         self.assertEqual([reply.json for reply in replies], expected)
         for function in ("double", "triple"):
-            batches, calls = self.batched(function)
+            batches, calls = (now - then for now, then in zip(self.batched(function), before[function]))
             self.assertGreaterEqual(batches, 1)
             self.assertGreaterEqual(calls, 2 * batches)
             self.assertEqual(self.batched(function + "_alone"), (0, 0))
@@ -524,21 +526,23 @@ class Batches(Workflows):
     def test_a_call_that_is_wrong_leaves_the_others_of_its_batch(self):
         self.chain("some_wrong")
         wrong = {"x": {"datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}}
+        before = self.batched("double")
         replies = self.at_once("some_wrong", [self.rows(1), wrong, self.rows(2), self.rows(3)])
         self.assertIn("x-amz-function-error", replies[1].headers)
-        self.assertIn("component twice of some_wrong failed: Request.Invalid: inputs[0].shape: [1, 3] is given",
+        self.assertIn("component twice of some_wrong failed: Request.Invalid: INVALID_ARGUMENT: inputs[0].shape: [1, 3] is given",
                       replies[1].json["errorMessage"])
         for number, value in ((0, 1), (2, 2), (3, 3)):
             self.assertEqual(replies[number].json["y"]["data"], [6 * (value + i) for i in range(4)])
+        self.assertGreater(self.batched("double")[0], before[0])
         self.assert_nothing_left()
 
     def test_requests_by_the_inference_protocol_join_the_calls_of_runs(self):
-        self.create("joined", [component("twice", "double", input={"x": "$input.x"}, inline=True)])
-        replies, before = [], self.batched("double")
+        self.create("joined", [component("twice", "double_later", input={"x": "$input.x"}, inline=True)])
+        replies, before = [], self.batched("double_later")
 
         def infer():
             request = {"inputs": [{"name": "x", **self.rows(7)["x"]}]}
-            replies.append(self.worker.request("POST", "/v2/models/double/infer", json.dumps(request).encode()))
+            replies.append(self.worker.request("POST", "/v2/models/double_later/infer", json.dumps(request).encode()))
         caller = threading.Thread(target=infer)
         caller.start()
         time.sleep(0.5)  # it waits for others that speak as it does, and then for those of runs
@@ -546,7 +550,7 @@ class Batches(Workflows):
         caller.join()
         self.assertEqual(run.json["y"]["data"], [2 * (1 + i) for i in range(4)])
         self.assertEqual(replies[0].json["outputs"][0]["data"], [2 * (7 + i) for i in range(4)])
-        self.assertEqual(self.batched("double"), (before[0] + 1, before[1] + 2))
+        self.assertEqual(self.batched("double_later"), (before[0] + 1, before[1] + 2))
         trace = self.worker.request("GET", f"/v1/invocations/{run.headers['x-amzn-requestid']}/trace").json
         self.assertEqual(replies[0].headers["x-lambent-invocation-id"], trace["calls"][0]["invocation"])
 

@@ -80,12 +80,12 @@ def check_batches(model: onnx.ModelProto, shapes: Sequence[Tuple[int, ...]], bat
 
 
 def check_run(sizes: Dict[str, int], batch: int) -> None:
-    """ModelError where `sizes`, the bytes of all inputs and of all outputs of `batch` elements, are more than a run can have."""
+    """NotCovered where `sizes`, the bytes of all inputs and of all outputs of `batch` elements, are more than a run can have."""
     for what, size in sizes.items():
         if size > RUN_BYTES:
             most = RUN_BYTES * batch // size
             advice = "; at most %d elements fit" % most if most else "; not even one element fits"
-            raise ModelError("the %s of a batch of %d have %.1f MiB, and those of a run at most %d%s"
+            raise NotCovered("the %s of a batch of %d have %.1f MiB, and those of a run at most %d%s"
                              % (what, batch, size / 2**20, RUN_BYTES // 2**20, advice))
 
 

@@ -127,11 +127,11 @@ def _in_float(write: Writer, value: str, zero: str, dtype: int, channels: int = 
     return write("Sub", made, write.shaped(point, [channels] + [1] * (rank - 1) if size > 1 and channels else []))
 
 
-def _convolved(scope: Scope, write: Writer, node: onnx.NodeProto, places: Sequence[int]) -> Tuple[str, int]:
-    """The sums of products of a quantised convolution, which are exact."""
+def _convolved(scope: Scope, write: Writer, node: onnx.NodeProto, places: Sequence[int], more: int = 0) -> Tuple[str, int]:
+    """The sums of products of a quantised convolution, which are exact, also with up to `more` added to each."""
     x, x_zero, weight, w_zero = (scope.input(node, place) for place in places)
     shape = scope.shape(weight)
-    is_short = math.prod(shape[1:]) * 255 * 255 < 2**24
+    is_short = math.prod(shape[1:]) * 255 * 255 + more < 2**24
     dtype = TensorProto.FLOAT if is_short else TensorProto.DOUBLE
     attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     sums = write("Conv", _in_float(write, x, x_zero, dtype), _in_float(write, weight, w_zero, dtype, shape[0], len(shape)), **attributes)
@@ -157,9 +157,14 @@ def _quantised(scope: Scope, write: Writer, node: onnx.NodeProto, value: str, sc
 
 def _q_linear_conv(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     write = Writer(scope, node)
-    sums, dtype = _convolved(scope, write, node, (0, 2, 3, 5))
+    bias = scope.input(node, 8)
+    most = 0
+    if bias:  # of 32 bits
+        known = scope.constant(bias)
+        most = 2**31 if known is None else int(numpy.abs(known.astype(numpy.int64)).max(initial=0))
+    sums, dtype = _convolved(scope, write, node, (0, 2, 3, 5), most)
     rank, channels = len(scope.shape(node.input[3])), scope.shape(node.input[3])[0]
-    if bias := scope.input(node, 8):
+    if bias:
         sums = write("Add", sums, write.shaped(write.cast(bias, dtype), [channels] + [1] * (rank - 2)))
     scale = _scalar(write, node.input[4])
     if math.prod(scope.shape(node.input[4])) > 1:
@@ -369,6 +374,8 @@ def _pow(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     base, power = scope.dtype(node.input[0]), scope.dtype(node.input[1])
     if base == power:
         return None
+    if base in (TensorProto.INT64, TensorProto.UINT64) and power not in FLOATS:
+        return None  # a double has 53 bits
     write = Writer(scope, node)
     if base in FLOATS:
         write("Pow", node.input[0], write.cast(node.input[1], base), into=node.output[0])
