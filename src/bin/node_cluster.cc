@@ -131,7 +131,8 @@ std::vector<routing::Step> steps_of(const worker::Worker& worker,
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched,
-                              const NodeQuotas* quotas, NodeVolumes* volumes, Instant now) {
+                              const NodeQuotas* quotas, NodeVolumes* volumes,
+                              const frontend::CatalogReplica* replica, Instant now) {
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
@@ -162,8 +163,15 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
     for (const FunctionName& function : volumes->lacking()) {
       report.absent.push_back(hash_of(access, function));
     }
-    std::sort(report.absent.begin(), report.absent.end());
   }
+  if (replica != nullptr) {
+    for (const auto& [tenant, function] : replica->not_copied()) {
+      report.absent.push_back(routing::hash_of(tenant + "/" + function));
+    }
+  }
+  std::ranges::sort(report.absent);
+  const auto repeated = std::ranges::unique(report.absent);
+  report.absent.erase(repeated.begin(), repeated.end());
   report.pipelines.emplace();
   for (const FunctionName& function : worker.status().served_pipelines()) {
     report.pipelines->push_back(hash_of(access, function));
@@ -217,7 +225,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           .report =
               [&worker, &access, sizes, &loop = uses.loop, made = made.get()] {
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
-                                 made->volumes_, loop.now());
+                                 made->volumes_, made->replica_.get(), loop.now());
               },
           .find = [&worker, &access, made = made.get()](
                       const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {

@@ -51,7 +51,8 @@ std::optional<NodeIndex> taker_of(const std::vector<Candidate>& nodes, NodeIndex
   if (able) return able;
   const bool may_come = std::ranges::any_of(nodes, [](const Candidate& node) {
     const bool could = node.serving == Serving::kCan || node.serving == Serving::kUnknown;
-    return node.serving == Serving::kLater || (could && !node.answers);
+    const bool may_later = node.serving == Serving::kLater || node.serving == Serving::kNotYet;
+    return may_later || (could && !node.answers);
   });
   if (may_come) return std::nullopt;
   // A program that does not say what it can do knows better than this one that cannot.

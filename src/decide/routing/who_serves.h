@@ -31,7 +31,8 @@ struct Candidate {
 };
 
 // Who runs what a lost node had: `self`, which asks, if it can; else one that can and answers, by
-// `draw`. Nothing: it waits, since one that does not answer, or has lost devices, may be back.
+// `draw`. Nothing: it waits, since one that does not answer, or has lost devices, may be back, or
+// one may not have the function yet.
 // Where no node could run it, `self` as well, which refuses it with what is missing.
 std::optional<NodeIndex> taker_of(const std::vector<Candidate>& nodes, NodeIndex self,
                                   uint64_t draw);

@@ -225,6 +225,12 @@ bool CatalogReplica::waits(const Name& name, const std::string& digest) const {
          uses_.loop.now() < failed->second.again;
 }
 
+std::vector<std::pair<std::string, std::string>> CatalogReplica::not_copied() const {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [name, why] : not_copied_) names.push_back(name);
+  return names;
+}
+
 void CatalogReplica::note_not_copied(const Name& name, const Error& why) {
   not_copied_[name] = why.message;
   uses_.log.warning("function_not_copied",

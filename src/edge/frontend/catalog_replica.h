@@ -58,6 +58,8 @@ class CatalogReplica {
   bool names(const std::string& tenant, const std::string& name) const {
     return there_.contains({tenant, name});
   }
+  // By tenant and name: those that the home has and that could not be copied when last tried.
+  std::vector<std::pair<std::string, std::string>> not_copied() const;
   // Whether some of what this node has came from a home.
   bool has_copies() const { return !copied_.empty(); }
   // A function of this node that all nodes have agreed on: it goes from here when it goes there.

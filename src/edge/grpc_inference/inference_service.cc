@@ -108,7 +108,9 @@ Status InferenceService::ModelReady(Context* context, const ::inference::ModelRe
   const Status status = ask(worker_, *context, "GET",
                             model_target(request->name(), request->version(), "/ready"), answer);
   response->set_ready(status.ok());
-  return !request->name().empty() && is_no(status) ? Status::OK : status;
+  // 503: the worker's own no, such as of a model that a client unloaded.
+  const bool is_told = is_no(status) || answer.status == 503;
+  return !request->name().empty() && is_told ? Status::OK : status;
 }
 
 Status InferenceService::ServerMetadata(Context* context, const ::inference::ServerMetadataRequest*,

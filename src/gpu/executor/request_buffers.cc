@@ -45,6 +45,7 @@ Result<bool> RequestBuffers::gather(const kernel_graph::Request& request, bool p
   ASSIGN_OR_RETURN(bool complete, gather_constants(pipelined));
   instance_.reserved.release();  // objects lie in what is reserved for inputs
   copied_.resize(request.inputs.size());
+  elements_ = request.elements;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const auto& input = request.inputs[i];
     if (!input.object) continue;
@@ -123,7 +124,7 @@ Result<bool> RequestBuffers::gather_file(size_t number, ObjectId object, const T
 
 // A place of the instance's own for a buffer. What it has not written itself before is zeroed,
 // unless all of it will be overwritten before a kernel reads it.
-Result<void> RequestBuffers::place_own(uint32_t buffer, Bytes size, bool is_overwritten,
+Result<void> RequestBuffers::place_own(uint32_t buffer, Bytes size, Bytes overwritten,
                                        CUdeviceptr* address) {
   const DeviceName name = DeviceName::of(instance_.id, buffer);
   if (const auto* entry = store_.find(name)) {
@@ -134,8 +135,9 @@ Result<void> RequestBuffers::place_own(uint32_t buffer, Bytes size, bool is_over
   }
   ASSIGN_OR_RETURN(const auto placed, store_.place(name, size, user_of(instance_.id)));
   *address = placed.address;
-  if (!placed.own && !is_overwritten) {
-    const auto zeroed = instance_.loaded.stream().zero(placed.address, size);
+  if (!placed.own && overwritten < size) {
+    const auto zeroed =
+        instance_.loaded.stream().zero(placed.address + overwritten.count, size - overwritten);
     if (!zeroed.ok()) {
       store_.unpin(name);
       return zeroed;
@@ -154,7 +156,8 @@ Result<void> RequestBuffers::place() {
     if (loaded.has_layers()) {
       layers_->begin(instance_.id);
     } else {
-      RETURN_IF_ERROR(place_own(DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+      RETURN_IF_ERROR(
+          place_own(DeviceName::kTemporaries, loaded.plan.temporaries, Bytes(0), &block));
     }
     for (uint32_t i = 0; i < buffers.size(); ++i) {
       if (buffers[i].role != BufferRole::kTemporary) continue;
@@ -162,14 +165,15 @@ Result<void> RequestBuffers::place() {
     }
   }
   // Of a graph with variants, kernels may read beyond what the request brings.
-  const bool is_filled = kernel_graph::variants_of(loaded.graph).empty();
   for (const uint32_t i : loaded.codec.outputs()) {
     const bool comes_in = buffers[i].role == BufferRole::kInOut;
-    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], comes_in && is_filled, &addresses_[i]));
+    const Bytes brought = comes_in ? loaded.codec.size_of(i, elements_) : Bytes(0);
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], brought, &addresses_[i]));
   }
   for (const uint32_t i : loaded.codec.inputs()) {
     if (addresses_[i] != 0) continue;
-    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], is_filled, &addresses_[i]));
+    const Bytes brought = loaded.codec.size_of(i, elements_);
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], brought, &addresses_[i]));
   }
   return {};
 }
@@ -244,7 +248,7 @@ Result<void> RequestBuffers::move_input(uint32_t buffer, Bytes size) {
   const Bytes whole = loaded.plan.sizes[buffer];
   CUdeviceptr own = 0;
   if (!cheap_to_copy || !has_share_for(DeviceName::of(instance_.id, buffer), whole)) return {};
-  if (!place_own(buffer, whole, size == whole, &own).ok()) return {};
+  if (!place_own(buffer, whole, size, &own).ok()) return {};
   RETURN_IF_ERROR(loaded.stream().copy_on_device(own, contents_at_[buffer], size));
   addresses_[buffer] = own;
   return {};
@@ -308,7 +312,7 @@ Result<void> RequestBuffers::copy_output(WantedOutput& output) {
   const DeviceName name = DeviceName::of(instance_.id, output.buffer | kCopiedOutput);
   const Bytes whole = loaded.plan.sizes[output.buffer];
   if (!has_share_for(name, whole)) return {};
-  if (!place_own(name.number, whole, output.size == whole, &copy).ok()) return {};
+  if (!place_own(name.number, whole, output.size, &copy).ok()) return {};
   RETURN_IF_ERROR(loaded.stream().copy_on_device(copy, output.from, output.size));
   output.lies = name;
   return {};

@@ -89,7 +89,9 @@ class RequestBuffers {
   Result<bool> gather_constants(bool pipelined);
   Result<bool> gather_object(const kernel_graph::RequestInput& input, const TensorType& type);
   Result<bool> gather_file(size_t number, ObjectId object, const TensorType& type);
-  Result<void> place_own(uint32_t buffer, Bytes size, bool is_overwritten, CUdeviceptr* address);
+  // `overwritten`: so much at its beginning has other contents before a kernel reads it. Copies
+  // from the host do not wait for the zeros behind them.
+  Result<void> place_own(uint32_t buffer, Bytes size, Bytes overwritten, CUdeviceptr* address);
   bool has_share_for(const DeviceName& name, Bytes size) const;
   Result<void> move_input(uint32_t buffer, Bytes size);
   // The input of this number in the request.
@@ -115,6 +117,7 @@ class RequestBuffers {
     bool is_kept = false;  // it is copied from where it lies
   };
   std::vector<CopiedObject> copied_;
+  uint64_t elements_ = 0;  // that the request brings; 0 without variants
   std::vector<DeviceName> pinned_;
   std::vector<DeviceName> parts_;  // places of what requests of a batch have made
   std::vector<uint64_t> needs_;    // objects on the device that are wanted there, but not pinned

@@ -53,8 +53,7 @@ void ProcessExports::open(const Call& call) {
   auto share = handles_.open({call.arguments[1], call.arguments[2]});
   if (share == nullptr) return answers_.answer(call, CUDA_ERROR_INVALID_HANDLE);
   const ExportedMemory::Place& place = share->place();
-  // Also what it has closed and whose end waits for its streams.
-  if (ranges_.find(place.address) != nullptr || has(place.address)) {
+  if (ranges_.find(place.address) != nullptr) {
     if (share->drawn == MemoryHandle{call.arguments[1], call.arguments[2]}) {
       handles_.hand_out(share);  // the opening is still to come
     }

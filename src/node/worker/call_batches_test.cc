@@ -297,8 +297,8 @@ TEST_F(CallBatchesTest, WhatCannotJoinOthersIsMadeByItself) {
 }
 
 TEST_F(CallBatchesTest, AnswersByValueFitOneAnswer) {
-  // Of an element 1 MiB, and five times as much as text.
-  model_.outputs = {{"y", DataType::kFp32, {-1, 1 << 18}}};
+  // Of an element 512 KiB, and six times as much as text.
+  model_.outputs = {{"y", DataType::kFp32, {-1, 1 << 17}}};
   for (uint64_t i = 1; i <= 4; ++i) call(i, 1, i < 4);
   answer(0);
   EXPECT_THAT(parts(made_.at(0)), ElementsAre("call 2"));
