@@ -3,20 +3,11 @@ import unittest
 
 from harness import make_zip
 from test_cluster import Cluster
+from test_cluster_objects import HELLO
 
 ECHO = """
 def handler(event, context):
     return event
-"""
-PAGE = """
-import http.server, os
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"hello")
-http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
 """
 REST = {"lambent:keep-alive": "1"}
 ONLY_HERE = {"X-Lambent-Only-Here": "true"}
@@ -44,7 +35,7 @@ class ToZero(unittest.TestCase):
         worker = self.cluster["a"]
         worker.create_python("plain", ECHO, tags=REST)
         worker.create_python("gpu", ECHO, tags={**REST, "lambent:gpu-memory": "64MiB"})
-        worker.create("page", make_zip({"app.py": PAGE}), handler="python3 app.py", tags={**REST, "lambent:kind": "http"})
+        worker.create("page", make_zip({"app.py": HELLO}), handler="python3 app.py", tags={**REST, "lambent:kind": "http"})
         before = {node: self.memory_free(node, node) for node in "ab"}
         # Each runs on both nodes.
         for node in "ab" * 12:

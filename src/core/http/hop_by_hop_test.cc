@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/http/forward_service.h"
 #include "core/http/forward_words.h"
 
 namespace lambent::http {
@@ -41,6 +42,8 @@ TEST(HopByHop, WhatNodesSayOfARequestNoProgramSays) {
   tell_not_begun(answer, ErrorCode::kUnavailable, stopping_error(false).message);
   EXPECT_TRUE(answer.contains(kNotBegun));
   EXPECT_FALSE(end_to_end(answer).contains(kNotBegun));
+  answer.add(std::string(kNotHere), "true");
+  EXPECT_FALSE(end_to_end(answer).contains(kNotHere)) << "or its request would run again";
 }
 
 TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {
