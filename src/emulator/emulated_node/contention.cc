@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace lambent::emulated_node {
 
@@ -15,6 +16,21 @@ struct Rates {
   int granted[kMaxKernels];  // multiprocessors
   double rate[kMaxKernels];
 };
+
+// All that are not free, and few others: a node moves the models of all its devices on each time
+// that it is entered, and most of them are idle.
+std::span<ModelKernel> kernels_of(DeviceModel& model) {
+  return {model.kernels, std::min<size_t>(model.kernel_bound, kMaxKernels)};
+}
+std::span<const ModelKernel> kernels_of(const DeviceModel& model) {
+  return {model.kernels, std::min<size_t>(model.kernel_bound, kMaxKernels)};
+}
+
+void trim_bound(DeviceModel& model) {
+  auto bound = static_cast<uint32_t>(kernels_of(model).size());
+  while (bound > 0 && model.kernels[bound - 1].state == KernelState::kFree) bound--;
+  model.kernel_bound = bound;
+}
 
 // What the order of kernels depends on, copied: a process that writes into the model meanwhile must
 // not make the order contradict itself, for then a sort may leave its bounds.
@@ -66,8 +82,9 @@ Rates rates_of(const DeviceModel& model, uint64_t wanted_ticket = 0,
                MultiprocessorSet* held = nullptr) {
   Rates rates;
   Order order[kMaxKernels];
-  for (int i = 0; i < kMaxKernels; i++) {
-    const ModelKernel& kernel = model.kernels[i];
+  int index = 0;
+  for (const ModelKernel& kernel : kernels_of(model)) {
+    const int i = index++;
     if (kernel.state != KernelState::kRunning) continue;
     order[rates.count++] = {kernel.priority, kernel.begin_ns, kernel.sequence, kernel.ticket, i};
   }
@@ -102,7 +119,7 @@ Rates rates_of(const DeviceModel& model, uint64_t wanted_ticket = 0,
 }
 
 bool any_held(const DeviceModel& model) {
-  for (const ModelKernel& kernel : model.kernels) {
+  for (const ModelKernel& kernel : kernels_of(model)) {
     bool begun = kernel.state == KernelState::kRunning || kernel.state == KernelState::kFinished;
     if (begun && kernel.held) return true;
   }
@@ -118,7 +135,7 @@ void note_sample(DeviceModel& model) {
 }
 
 const ModelKernel* find(const DeviceModel& model, uint64_t ticket) {
-  for (const ModelKernel& kernel : model.kernels) {
+  for (const ModelKernel& kernel : kernels_of(model)) {
     if (kernel.state != KernelState::kFree && kernel.ticket == ticket) return &kernel;
   }
   return nullptr;
@@ -136,7 +153,7 @@ void step(DeviceModel& model, int64_t limit_ns) {
     if (rates.rate[i] <= 0) continue;
     until = std::min(until, model.kernels[rates.index[i]].remaining_ns / rates.rate[i]);
   }
-  for (const ModelKernel& kernel : model.kernels) {
+  for (const ModelKernel& kernel : kernels_of(model)) {
     if (kernel.state != KernelState::kAhead) continue;
     until =
         std::min(until, static_cast<double>(kernel.begin_ns) - static_cast<double>(model.now_ns));
@@ -154,7 +171,7 @@ void step(DeviceModel& model, int64_t limit_ns) {
   }
   if (rates.count > 0 || any_held(model)) model.busy_ns += passed;
   model.now_ns += passed;
-  for (ModelKernel& kernel : model.kernels) {
+  for (ModelKernel& kernel : kernels_of(model)) {
     bool begins = kernel.state == KernelState::kAhead && kernel.begin_ns <= model.now_ns;
     if (begins) kernel.state = KernelState::kRunning;
   }
@@ -163,6 +180,7 @@ void step(DeviceModel& model, int64_t limit_ns) {
 }  // namespace
 
 void advance(DeviceModel& model, int64_t now_ns) {
+  trim_bound(model);
   // A kernel that finishes at this very instant still has to be marked, hence the second condition.
   for (int events = 0; model.now_ns < now_ns && events <= kMostEvents; events++) {
     if (stands_still(model)) break;
@@ -172,13 +190,13 @@ void advance(DeviceModel& model, int64_t now_ns) {
 }
 
 bool stands_still(const DeviceModel& model) {
-  return std::any_of(model.kernels, model.kernels + kMaxKernels, [](const ModelKernel& kernel) {
+  return std::ranges::any_of(kernels_of(model), [](const ModelKernel& kernel) {
     return kernel.state == KernelState::kFinished && kernel.awaited;
   });
 }
 
 void stop_waiting(DeviceModel& model) {
-  for (ModelKernel& kernel : model.kernels) {
+  for (ModelKernel& kernel : kernels_of(model)) {
     if (kernel.state == KernelState::kFinished) kernel.awaited = 0;
   }
 }
@@ -187,6 +205,8 @@ uint64_t start(DeviceModel& model, const KernelDemand& demand) {
   auto* slot = std::find_if(model.kernels, model.kernels + kMaxKernels,
                             [](const ModelKernel& k) { return k.state == KernelState::kFree; });
   if (slot == model.kernels + kMaxKernels) return 0;
+  model.kernel_bound =
+      std::max(model.kernel_bound, static_cast<uint32_t>(slot - model.kernels) + 1);
   slot->ticket = ++model.next_ticket;
   slot->group = demand.group;
   slot->client = demand.client;
@@ -253,7 +273,7 @@ void remove(DeviceModel& model, uint64_t ticket) {
 }
 
 void remove_process(DeviceModel& model, uint32_t process) {
-  for (ModelKernel& kernel : model.kernels) {
+  for (ModelKernel& kernel : kernels_of(model)) {
     if (kernel.process == process) kernel.state = KernelState::kFree;
   }
 }
@@ -278,9 +298,9 @@ int utilization_percent(const DeviceModel& model) {
 }
 
 int active_kernels(const DeviceModel& model) {
-  return static_cast<int>(std::count_if(
-      model.kernels, model.kernels + kMaxKernels,
-      [](const ModelKernel& kernel) { return kernel.state == KernelState::kRunning; }));
+  return static_cast<int>(std::ranges::count_if(kernels_of(model), [](const ModelKernel& kernel) {
+    return kernel.state == KernelState::kRunning;
+  }));
 }
 
 MultiprocessorSet held_by(const DeviceModel& model, uint64_t ticket) {
@@ -296,6 +316,7 @@ void repair(DeviceModel& model) {
     if (!known || !std::isfinite(kernel.remaining_ns)) kernel.state = KernelState::kFree;
     kernel.remaining_ns = std::max(0.0, kernel.remaining_ns);
   }
+  model.kernel_bound = kMaxKernels;  // until the model is next moved on
   model.next_sample %= kUtilizationSamples;
 }
 

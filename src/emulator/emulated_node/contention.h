@@ -14,8 +14,8 @@
 // has looked (remove()): whatever it starts then joins at the exact instant, and finishing times do
 // not depend on how late threads wake.
 //
-// Every field is valid on its own (no links, no totals over fields): a writer killed half-way
-// leaves a state that repair() can make consistent.
+// Every field is valid on its own (no links, no totals over fields; a bound is too large at worst):
+// a writer killed half-way leaves a state that repair() can make consistent.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ struct DeviceModel {
   int64_t now_ns;
   int64_t busy_ns;  // how long at least one kernel ran, since the beginning
   uint64_t next_ticket;
+  uint32_t kernel_bound;  // those that are not free lie below
   ModelKernel kernels[kMaxKernels];
   UtilizationSample samples[kUtilizationSamples];
   uint32_t next_sample;

@@ -223,6 +223,28 @@ TEST_F(Contention, AFullTableRefusesOneMore) {
   EXPECT_EQ(launch(1, 1, 1000), 0u);
 }
 
+TEST_F(Contention, LooksOnlyAsFarAsThereAreKernels) {
+  const uint64_t first = launch(1, 2, 1000), second = launch(1, 2, 2000);
+  EXPECT_EQ(model->kernel_bound, 2u);
+  remove(*model, first);
+  advance(*model, 500);
+  EXPECT_EQ(model->kernel_bound, 2u) << "one is left above it";
+  EXPECT_EQ(predicted_finish(*model, second), 2000);
+  remove(*model, second);
+  advance(*model, 600);
+  EXPECT_EQ(model->kernel_bound, 0u);
+  const uint64_t third = launch(1, 8, 100);
+  EXPECT_EQ(predicted_finish(*model, third), 700);
+}
+
+TEST_F(Contention, RepairFindsAKernelThatTheBoundLeavesOut) {
+  const uint64_t ticket = launch(1, 8, 1000);
+  model->kernel_bound = 0;
+  repair(*model);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(ticket), 1000);
+}
+
 TEST_F(Contention, RepairDropsAKernelWithoutAState) {
   uint64_t a = launch(1, 8, 1000);
   uint64_t b = launch(1, 8, 1000);

@@ -26,7 +26,8 @@ constexpr char kUsage[] =
     "\n"
     "Example: emulated-gpu create --node /tmp/gpu.node --config v100-16gb --time-scale 10\n"
     "         EMULATED_CUDA_NODE=/tmp/gpu.node LD_LIBRARY_PATH=lib/emulated ./program\n"
-    "Presets: v100-16gb a100-80gb a100-80gb-mig h100-80gb h200 gb10 tiny\n";
+    "Presets: v100-16gb a100-80gb a100-80gb-mig h100-80gb h200 h200-x8 gb10 tiny tiny-x4, and\n"
+    "         PRESET-xN for N devices of one, up to 64\n";
 
 bool positive(const char* text, double* value) {
   char* end = nullptr;

@@ -51,6 +51,10 @@ TEST(Links, TheTopologySaysWhichWayTheyGo) {
   EXPECT_EQ(way_between(spec, 0, 7), Way::kStaged);
   spec.topology.pcie_peers = true;
   EXPECT_EQ(way_between(spec, 0, 2), Way::kPcie);
+  spec.device_count = kMaxDevices;
+  spec.topology.nvlink_peers[0] |= uint64_t{1} << (kMaxDevices - 1);
+  EXPECT_EQ(way_between(spec, 0, kMaxDevices - 1), Way::kNvlink);
+  EXPECT_EQ(way_between(spec, 0, kMaxDevices - 2), Way::kPcie);
 }
 
 }  // namespace

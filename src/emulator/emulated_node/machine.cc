@@ -2,6 +2,7 @@
 
 #include "emulator/emulated_node/mig.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -246,8 +247,8 @@ void read_topology(Fields fields, NodeSpec* spec) {
       pairs = fields.pairs("nvlink", spec->device_count);
     }
     for (auto [a, b] : pairs) {
-      topology.nvlink_peers[a] |= 1u << b;
-      topology.nvlink_peers[b] |= 1u << a;
+      topology.nvlink_peers[a] |= uint64_t{1} << b;
+      topology.nvlink_peers[b] |= uint64_t{1} << a;
     }
   }
   fields.refuse_unknown();
@@ -276,6 +277,36 @@ bool check(const NodeSpec& spec, std::string* error) {
     *error = "[cost] context_mib leaves no device memory";
   }
   return error->empty();
+}
+
+const Preset* find_preset(const std::string& name) {
+  const Preset* end = kPresets + kPresetCount;
+  const Preset* found =
+      std::find_if(kPresets, end, [&](const Preset& preset) { return name == preset.name; });
+  return found == end ? nullptr : found;
+}
+
+// "PRESET-xN": N devices of a preset that has one.
+bool read_several(const std::string& name, NodeSpec* spec, std::string* error) {
+  const size_t mark = name.rfind("-x");
+  const std::string count = mark == name.npos ? "" : name.substr(mark + 2);
+  const Preset* preset = mark == name.npos ? nullptr : find_preset(name.substr(0, mark));
+  const bool is_count = !count.empty() && count.size() <= 4 &&
+                        count.find_first_not_of("0123456789") == count.npos && count[0] != '0';
+  if (preset && is_count) {
+    if (!parse_node_spec(preset->text, spec, error)) return false;
+    if (spec->device_count != 1) {
+      *error = "'" + name + "': " + preset->name + " has several devices already";
+      return false;
+    }
+    spec->device_count = std::stoi(count);
+    return check(*spec, error);
+  }
+  std::string known;
+  for (int i = 0; i < kPresetCount; i++) known += std::string(i ? ", " : "") + kPresets[i].name;
+  *error = "no preset is called '" + name + "'; there are " + known +
+           ", and PRESET-xN for N devices of one";
+  return false;
 }
 
 }  // namespace
@@ -313,13 +344,8 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
 bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error) {
   bool is_file = name.find('/') != std::string::npos || name.ends_with(".toml");
   if (!is_file) {
-    std::string known;
-    for (int i = 0; i < kPresetCount; i++) {
-      if (name == kPresets[i].name) return parse_node_spec(kPresets[i].text, spec, error);
-      known += std::string(i ? ", " : "") + kPresets[i].name;
-    }
-    *error = "no preset is called '" + name + "'; there are " + known;
-    return false;
+    if (const Preset* preset = find_preset(name)) return parse_node_spec(preset->text, spec, error);
+    return read_several(name, spec, error);
   }
   std::ifstream file(name);
   std::stringstream text;

@@ -7,7 +7,7 @@
 
 namespace lambent::emulated_node {
 
-constexpr int kMaxDevices = 16;
+constexpr int kMaxDevices = 64;  // as many as the bits that name a device's peers
 
 // One kind of device; all devices of a node are alike. Durations are virtual nanoseconds.
 struct DeviceSpec {
@@ -51,7 +51,7 @@ struct MigSpec {
 
 // Which devices reach each other's memory without the host, and how fast.
 struct Topology {
-  uint32_t nvlink_peers[kMaxDevices];  // a bit for each other device
+  uint64_t nvlink_peers[kMaxDevices];  // a bit for each other device
   double nvlink_bytes_per_s;           // of one device, in each direction
   int64_t nvlink_latency_ns;
   int32_t pcie_peers;                // 1: over PCIe, where there is no NVLink
@@ -71,8 +71,8 @@ struct NodeSpec {
   MigSpec mig;
 };
 
-// Reads a preset by name, or a TOML file if `name` has a slash or ends in ".toml". On failure
-// returns false and says why in `error`.
+// Reads a preset by name, or a TOML file if `name` has a slash or ends in ".toml". "PRESET-xN" is a
+// preset of one device with N of them. On failure returns false and says why in `error`.
 bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error);
 
 // The same from TOML text.

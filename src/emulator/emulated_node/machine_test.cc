@@ -44,6 +44,26 @@ TEST(Machine, AnUnknownPresetIsAnsweredWithTheKnownOnes) {
   EXPECT_NE(error.find("v100-16gb"), std::string::npos) << error;
 }
 
+TEST(Machine, APresetOfOneDeviceCanBeHadSeveralTimes) {
+  NodeSpec spec, one;
+  std::string error;
+  ASSERT_TRUE(read_node_spec("a100-80gb-mig", &one, &error)) << error;
+  ASSERT_TRUE(read_node_spec("a100-80gb-mig-x64", &spec, &error)) << error;
+  EXPECT_EQ(spec.device_count, 64);
+  EXPECT_EQ(spec.device.memory_bytes, one.device.memory_bytes);
+  EXPECT_EQ(spec.mig.instance_count, 3u);
+  ASSERT_TRUE(read_node_spec("tiny-x4", &spec, &error)) << error;
+  EXPECT_EQ(spec.topology.pcie_peers, 1) << "a preset of that name comes first";
+  EXPECT_FALSE(read_node_spec("tiny-x65", &spec, &error));
+  EXPECT_EQ(error, "[node] devices is over 64");
+  EXPECT_FALSE(read_node_spec("h200-x8-x2", &spec, &error));
+  EXPECT_EQ(error, "'h200-x8-x2': h200-x8 has several devices already");
+  for (const char* name : {"tiny-x", "tiny-x0", "tiny-x04", "tiny-x2y", "gtx-x2", "-x2", "x2"}) {
+    EXPECT_FALSE(read_node_spec(name, &spec, &error)) << name;
+    EXPECT_NE(error.find("and PRESET-xN for N devices of one"), std::string::npos) << error;
+  }
+}
+
 TEST(Machine, MistakesNameTheSectionAndTheKey) {
   NodeSpec spec;
   std::string error;

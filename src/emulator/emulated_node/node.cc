@@ -54,7 +54,7 @@ void clear_row(NodeState& state, int devices, uint32_t index, int64_t now_ns) {
   for_each_partition(state, devices, [&](int partition) {
     remove_process(state.partitions[partition].model, index);
   });
-  for (DeviceState& device : state.devices) give_up(device.links, index, now_ns);
+  for (int i = 0; i < devices; i++) give_up(state.devices[i].links, index, now_ns);
   state.holds[index] = {};
   drop_holder(state.shared, index);
   std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
@@ -70,13 +70,12 @@ bool is_socket(const std::string& path) {
 }  // namespace
 
 void initialise(NodeState& state, const NodeSpec& spec) {
-  std::memset(static_cast<void*>(&state), 0, sizeof state);
   state.spec = spec;
   state.layout = sizeof(NodeState);
   state.next_generation = 1;
   state.mps_enabled = spec.mps;
   state.epoch_real_ns = real_now_ns();
-  for (int i = 0; i < kMaxDevices; i++) {
+  for (int i = 0; i < spec.device_count; i++) {
     initialise(state.partitions[i].model, spec, spec.device.multiprocessors);
     initialise(state.devices[i].links);
     state.devices[i].mig.enabled = spec.mig.enabled;
@@ -115,7 +114,10 @@ std::unique_ptr<Node> Node::open(const std::string& path, const std::string& mac
   }
   if (!node->map(error)) return nullptr;
   if (__atomic_load_n(&node->shared_->magic, __ATOMIC_ACQUIRE) != kNodeMagic) {
-    if (made && !read_node_spec(machine, &spec, error)) return nullptr;
+    if (made) {
+      if (!read_node_spec(machine, &spec, error)) return nullptr;
+      std::memset(static_cast<void*>(node->shared_), 0, sizeof(NodeState));
+    }
     initialise(*node->shared_, spec);
     node->apply_mig_spec(spec);
   }
@@ -205,7 +207,8 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
   locked_ = node.enter();
   NodeState& state = *node.current();
   if (state.writing) {  // the last holder died at work
-    for (PartitionState& partition : state.partitions) repair(partition.model);
+    for_each_partition(state, node.spec_.device_count,
+                       [&](int partition) { repair(state.partitions[partition].model); });
     state.row_bound = kMaxProcesses;
   }
   state.writing = node.own_row_ == kNobody ? kNobody : node.own_row_ + 1;

@@ -104,7 +104,8 @@ struct NodeState {
   SharedMemory shared;
 };
 
-// The state of a node that nothing has used yet.
+// Makes of zeros the state of a node that nothing has used yet. What the node does not have stays
+// untouched, so that its pages take no memory.
 void initialise(NodeState& state, const NodeSpec& spec);
 
 class Node {

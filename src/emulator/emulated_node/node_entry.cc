@@ -65,7 +65,11 @@ void Node::cut_off(const std::string& why) {
   if (is_cut_off()) return;
   cut_off_since_ns_ = real_now_ns();
   std::fprintf(stderr, "emulated GPU: the node cannot be used: %s\n", why.c_str());
-  if (!own_state_) own_state_ = std::make_unique<NodeState>();
+  if (own_state_) {
+    std::memset(static_cast<void*>(own_state_.get()), 0, sizeof(NodeState));
+  } else {
+    own_state_ = std::make_unique<NodeState>();
+  }
   NodeState& own = *own_state_;
   initialise(own, spec_);
   const NodeState& before = pristine_ ? *pristine_ : *shared_;

@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -142,6 +146,13 @@ TEST_F(NodeFile, NewProcessesAreRefusedADamagedNode) {
 // Whatever is written where: calls come back, and nothing outside the state is touched.
 TEST_F(NodeFile, RandomBytesAnywhereHarmNoOtherMemory) {
   std::mt19937_64 random(27);
+  // Most of the state is for devices and processes that are not there.
+  constexpr size_t kInUse[] = {0,
+                               offsetof(NodeState, devices),
+                               offsetof(NodeState, partitions),
+                               offsetof(NodeState, holds),
+                               offsetof(NodeState, rows),
+                               offsetof(NodeState, shared)};
   for (int round = 0; round < 60; round++) {
     unlink(path.c_str());
     auto user = open(), harm = open(), watcher = open();
@@ -150,7 +161,9 @@ TEST_F(NodeFile, RandomBytesAnywhereHarmNoOtherMemory) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     std::vector<uint64_t> bytes(1 + random() % 4096);
     for (uint64_t& word : bytes) word = random() % 4 == 0 ? 0 : random();
-    const off_t at = static_cast<off_t>(random() % (sizeof(NodeState) - bytes.size() * 8));
+    const size_t last = sizeof(NodeState) - bytes.size() * 8;
+    const size_t near = kInUse[random() % std::size(kInUse)] + random() % 512 * 8;
+    const off_t at = static_cast<off_t>(round % 4 == 0 ? random() % last : std::min(near, last));
     ASSERT_GT(pwrite(fd, bytes.data(), bytes.size() * 8, at), 0);
     close(fd);
     for (Node* node : {watcher.get(), user.get()}) {
@@ -161,6 +174,36 @@ TEST_F(NodeFile, RandomBytesAnywhereHarmNoOtherMemory) {
       (void)utilization_percent(guard.model(0));
     }
   }
+}
+
+TEST_F(NodeFile, HasAsManyDevicesAsThereCanBeEachWithItsOwnAccount) {
+  NodeSpec spec;
+  ASSERT_TRUE(read_node_spec("a100-80gb-mig-x64", &spec, &error)) << error;
+  auto node = Node::create(path, spec, &error);
+  ASSERT_TRUE(node) << error;
+  const uint32_t row = node->claim_row();
+  Node::Guard guard(*node);
+  const std::vector<int> partitions = guard.partitions();
+  EXPECT_EQ(partitions.size(), 64u * (1 + spec.mig.instance_count));
+  guard->rows[row].bytes[63] = 1000;
+  guard->rows[row].bytes[partition_of(62, 2)] = 2000;
+  EXPECT_EQ(guard.used_bytes(63), 1000u);
+  EXPECT_EQ(guard.used_bytes(62), 2000u);
+  EXPECT_EQ(guard.used_bytes(61), 0u);
+  std::set<std::string> uuids;
+  char raw[16];
+  for (int partition : partitions) uuids.insert(node->device_uuid(partition, raw));
+  EXPECT_EQ(uuids.size(), partitions.size());
+}
+
+TEST_F(NodeFile, TakesNoSpaceForWhatItDoesNotHave) {
+  auto node = open();
+  ASSERT_TRUE(node) << error;
+  (void)node->claim_row();
+  struct stat facts {};
+  ASSERT_EQ(stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_size, static_cast<off_t>(sizeof(NodeState)));
+  EXPECT_LT(facts.st_blocks * 512, facts.st_size / 8);
 }
 
 TEST_F(NodeFile, AFileOfAnotherKindIsRefused) {

@@ -13,6 +13,7 @@ TEST(PciBus, EachFormOfAnIdNamesItsDevice) {
     EXPECT_EQ(device_at(written), 1) << written;
   }
   EXPECT_EQ(device_at("0000:0a:00.0"), 9);
+  EXPECT_EQ(device_at(Node::pci_bus_id(kMaxDevices - 1).c_str()), kMaxDevices - 1);
 }
 
 TEST(PciBus, AnInstanceIsWhereItsDeviceIs) {

@@ -1,5 +1,6 @@
 #include "emulator/emulated_node/soundness.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -46,7 +47,7 @@ bool is_sound(const ModelKernel& kernel) {
 bool is_sound(const DeviceModel& model, int multiprocessors) {
   return model.multiprocessors == multiprocessors && is_instant(model.now_ns) &&
          is_instant(model.busy_ns) && is_instant(model.window_ns) &&
-         model.next_sample < kUtilizationSamples;
+         model.next_sample < kUtilizationSamples && model.kernel_bound <= kMaxKernels;
 }
 
 bool is_possible(const NodeSpec& spec) {
@@ -79,7 +80,8 @@ bool is_sound_in_depth(const NodeState& state, const NodeSpec& spec) {
     const DeviceHealth& health = state.devices[i].health;
     if (health.lost > 1 || health.stuck > 1 || !std::isfinite(health.slowdown)) return false;
   }
-  for (const ProcessRow& row : state.rows) {
+  for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
+    const ProcessRow& row = state.rows[i];
     if (row.used > 1 || (row.used && !is_text(row.program))) return false;
   }
   for (const SharedAllocation& entry : state.shared.entries) {
