@@ -1,5 +1,7 @@
 #include "bin/kept_node.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,18 +14,23 @@
 namespace lambent {
 namespace {
 
-constexpr size_t kMostImage = Bytes::mib(64).count;
 constexpr size_t kMostPreset = Bytes::mib(1).count;
 // An image begins with what tells its format from others, and with its size.
 constexpr size_t kFormat = 16;
 
 // Two programs that agree in it read and write the same node.
 Result<std::string> machine_of(const WorkerConfig& config, const std::string& image) {
-  ASSIGN_OR_RETURN(const std::string content, read_file(image, kMostImage));
+  const OwnedFd file(open(image.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  std::string format(kFormat, '\0');
+  if (!file.valid() || fstat(file.get(), &facts) != 0 ||
+      pread(file.get(), format.data(), kFormat, 0) < 0) {
+    return error_from_errno("read " + image, errno);
+  }
   // The preset may be a file, which changes.
   const auto described = read_file(config.gpu_preset, kMostPreset);
-  std::string text = content.substr(0, kFormat) + std::to_string(content.size()) + '\0' +
-                     config.gpu_preset + '\0' + std::to_string(config.time_scale) + '\0' +
+  std::string text = format + std::to_string(facts.st_size) + '\0' + config.gpu_preset + '\0' +
+                     std::to_string(config.time_scale) + '\0' +
                      std::to_string(config.memory_scale) + '\0';
   if (described.ok()) text += *described;
   return std::string(crypto::bytes_of(crypto::sha256(text)));

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <string_view>
 
 #include "core/base/packet.h"
 #include "core/base/units.h"
@@ -16,14 +18,30 @@ namespace lambent::worker {
 namespace {
 
 constexpr size_t kMostNode = Bytes::mib(64).count;
+constexpr size_t kPage = 4096;
 constexpr int kAcceptsPerTurn = 16;
 constexpr int kSameSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Leaves pages of zeros out: what the node does not have takes no memory.
+Result<void> write_sparse(int fd, std::string_view content) {
+  static constexpr char kZeros[kPage] = {};
+  if (ftruncate(fd, static_cast<off_t>(content.size())) != 0) {
+    return error_from_errno("ftruncate", errno);
+  }
+  for (size_t at = 0; at < content.size(); at += kPage) {
+    const std::string_view page = content.substr(at, kPage);
+    if (std::memcmp(page.data(), kZeros, page.size()) == 0) continue;
+    if (lseek(fd, static_cast<off_t>(at), SEEK_SET) < 0) return error_from_errno("lseek", errno);
+    RETURN_IF_ERROR(write_all(fd, page));
+  }
+  return {};
+}
 
 // A file in memory that is and stays as large as `content`.
 Result<OwnedFd> sealed_file(const char* name, const std::string& content, int seals) {
   OwnedFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return error_from_errno("memfd_create", errno);
-  RETURN_IF_ERROR(write_all(fd.get(), content));
+  RETURN_IF_ERROR(write_sparse(fd.get(), content));
   // Other users than ours open it by the descriptor that they are sent.
   if (fchmod(fd.get(), 0666) != 0) return error_from_errno("fchmod", errno);
   if (fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return error_from_errno("F_ADD_SEALS", errno);

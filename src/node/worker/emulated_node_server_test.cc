@@ -72,6 +72,27 @@ TEST_F(EmulatedNode, IsHandedToEachWhoConnectsAsAnOpenFileOfItsOwn) {
   EXPECT_NE(fcntl(second[0].get(), F_OFD_SETLK, &lock), 0) << "a lock is its holder's own";
 }
 
+TEST_F(EmulatedNode, TakesNoMemoryForWhatItDoesNotHave) {
+  constexpr size_t kSize = 1 << 20;
+  std::string image(kSize, '\0');
+  image[kSize / 2] = 'x';
+  std::ofstream(folder_ / "image") << image;
+  auto opened = EmulatedNodeServer::open(loop_, log_, folder_ / "image", folder_ / "node");
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  server_ = std::move(*opened);
+  const auto given = files();
+  ASSERT_EQ(given.size(), 2u);
+  for (const OwnedFd& fd : given) {
+    struct stat facts {};
+    ASSERT_EQ(fstat(fd.get(), &facts), 0);
+    EXPECT_EQ(facts.st_size, static_cast<off_t>(kSize));
+    EXPECT_LE(facts.st_blocks * 512, 8192);
+    std::string content(kSize, 'y');
+    ASSERT_EQ(pread(fd.get(), content.data(), kSize, 0), static_cast<ssize_t>(kSize));
+    EXPECT_EQ(content, image);
+  }
+}
+
 TEST_F(EmulatedNode, NoProcessChangesItsSizeOrWhatItWas) {
   const auto given = files();
   ASSERT_EQ(given.size(), 2u);
