@@ -23,6 +23,7 @@
 #include "bin/node_shared_catalog.h"
 #include "bin/node_telemetry.h"
 #include "bin/node_volumes.h"
+#include "bin/open_files.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
 #include "bin/worker_run.h"
@@ -436,7 +437,7 @@ http::ServerOptions server_options(const frontend::Router& router, const ListenO
   options.error_response = [](int status, std::string_view reason, const http::Request&) {
     return frontend::server_error(status, reason);
   };
-  options.max_connections = most_connections();
+  options.max_connections = share_of(open_files_limit()).connections;
   return options;
 }
 

@@ -1,6 +1,5 @@
 #include "bin/worker_settings.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "bin/host_memory.h"
 #include "bin/node_cluster.h"
+#include "bin/open_files.h"
 #include "core/domain/model_function.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/objects/limits.h"
@@ -18,9 +18,8 @@ namespace lambent {
 namespace {
 
 constexpr std::string_view kSlicePolicy = "slo";
-// Connections of clients, and how many of them may wait for an answer in a queue, where the open
-// files allow it: idle ones cost little, and half are left for others.
-constexpr size_t kConnections = 16'384;
+// Connections that may wait for an answer in a queue, where the open files allow it: idle ones cost
+// little, and half are left for others.
 constexpr size_t kQueuedSynchronous = 8'192;
 // Clients give up after a minute as a rule, and what waits when load ends is to be gone soon.
 constexpr Duration kQueueWait = seconds(10);
@@ -147,7 +146,8 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
   options.host_sandboxes = config.most_sandboxes;
   options.keep_alive = config.keep_alive;
   // Clients that wait leave half of the connections to others.
-  options.queued_synchronous = std::min(kQueuedSynchronous, most_connections() / 2);
+  options.queued_synchronous =
+      std::min(kQueuedSynchronous, share_of(open_files_limit()).connections / 2);
   options.queue_wait = kQueueWait;
   options.max_queue_time = *queue_time_from(config.max_queue_time);
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
@@ -166,14 +166,6 @@ Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
       std::move(policy), slice_scheduling::SliceDispatcherOptions{});
 }
 
-size_t most_connections() {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) {
-    return kConnections;
-  }
-  return std::min<size_t>(kConnections, files.rlim_cur / 8 * 5);
-}
-
 objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
   objects::ObjectStoreOptions options;
   options.index.memory = config.object_memory;
@@ -181,11 +173,7 @@ objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
   options.index.tenant_quota =
       config.object_quota.value_or(config.object_memory + config.object_disk);
   if (config.object_disk > Bytes(0)) options.folder = config.state_folder + "/objects";
-  // Each object in memory is an open file; clients and sandboxes need the others.
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-    options.index.most_in_memory = std::min<size_t>(limits::kObjects, files.rlim_cur / 4);
-  }
+  options.index.most_in_memory = share_of(open_files_limit()).objects;
   return options;
 }
 

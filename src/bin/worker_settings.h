@@ -46,10 +46,6 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
 Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
     const WorkerConfig& config, const pipeline::TransferCosts& costs);
 
-// What clients may have of the open files that this process is allowed; a quarter is for objects in
-// memory, the rest for sandboxes and our own.
-size_t most_connections();
-
 objects::ObjectStoreOptions object_options(const WorkerConfig& config);
 Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config);
 // Whether anything is to be encrypted: the listener, or connections to peers.

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -161,15 +160,6 @@ Result<OwnedFd> make_folders(const WorkerConfig& config) {
   }
   RETURN_IF_ERROR(check_state(config.state_folder));
   return lock;
-}
-
-void allow_many_files(LogSink& log) {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
-  files.rlim_cur = files.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
-    log.warning("file_limit", {{"error", to_string(error_from_errno("setrlimit", errno))}});
-  }
 }
 
 Result<OwnedFd> open_signals(bool reloads) {

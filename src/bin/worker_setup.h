@@ -18,10 +18,6 @@ namespace lambent {
 // ALREADY_EXISTS if there is one.
 Result<OwnedFd> make_folders(const WorkerConfig& config);
 
-// Every client and every sandbox is some descriptors, and the usual soft limit of 1,024 is for
-// programs that call select(). Sandboxes get a limit of their own.
-void allow_many_files(LogSink& log);
-
 // Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere, and those to give way
 // to the installed program, SIGUSR2; with `reloads` also those to read certificates again, SIGHUP.
 // Otherwise SIGHUP is the end, because it says that the worker's terminal is gone.

@@ -237,7 +237,7 @@ def amount(expression):
 
 def limits_page():
     values = {}
-    sources = [REPOSITORY / "src/bin/worker_settings.cc", *(REPOSITORY / "src").glob("*/*/*limits.h")]
+    sources = [REPOSITORY / "src/bin/open_files.cc", REPOSITORY / "src/bin/worker_settings.cc", *(REPOSITORY / "src").glob("*/*/*limits.h")]
     for source in sorted(sources):
         words = source.read_text(encoding="utf-8")
         if "namespace lambent::limits {" in words or source.suffix == ".cc":
