@@ -97,9 +97,11 @@ Result<std::optional<Bytes>> read_amount(const char* flag, const std::string& te
 class GpuFlags {
  public:
   GpuFlags(CLI::App& app, WorkerConfig& config) {
-    app.add_option("--gpu", gpu_,
-                   "auto: NVIDIA's where they can be used, else emulated:" + config.gpu_preset +
-                       "; or none, nvidia, emulated or emulated:PRESET (or a .toml file)")
+    app.add_option(
+           "--gpu", gpu_,
+           "auto: NVIDIA's where they can be used, else emulated:" + config.gpu_preset +
+               "; or none, nvidia, emulated or emulated:PRESET (PRESET-xN: N of them; or a .toml "
+               "file)")
         ->capture_default_str();
     time_scale_ = app.add_option("--time-scale", config.time_scale,
                                  "emulated GPU: modelled seconds per second")
