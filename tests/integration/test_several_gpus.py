@@ -95,8 +95,7 @@ def handler(event, context):
 """
 
 
-class SeveralGpusTest(WorkerTest):
-    gpu = "emulated:tiny-x4"
+class GpusTest(WorkerTest):
     flags = ("--concurrency", "1", "--set", "foresee=false")
 
     def lambent(self, *arguments):
@@ -109,12 +108,35 @@ class SeveralGpusTest(WorkerTest):
         self.addCleanup(self.worker.delete, name)
 
     def survey(self, name, **event):
-        reply = self.worker.invoke(name, event)
+        reply = self.worker.invoke(name, event, timeout=120)
         self.assertNotIn("x-amz-function-error", reply.headers, reply.body)
         return reply.json
 
     def sandboxes_of(self, name):
         return [each for each in self.worker.sandboxes() if each["function"] == name]
+
+
+class MostGpusTest(GpusTest):
+    gpu = "emulated:tiny-x64"
+
+    def test_a_node_has_64_gpus_and_a_function_can_take_them_all(self):
+        devices = self.worker.request("GET", "/v1/devices").json["devices"]
+        self.assertEqual(len({device["uuid"] for device in devices}), 64)
+        self.create("one", ONE, count=1)
+        self.assertEqual(self.worker.invoke("one", {}).json, "done")
+        self.create("all", count=64, timeout=120, memory=1024)
+        answer = self.survey("all", hold=[[0, 40 * MIB], [31, 20 * MIB], [32, 30 * MIB], [63, 50 * MIB]], beyond=[63, 20 * MIB])
+        self.assertEqual(answer["count"], 64)
+        self.assertEqual(answer["contexts"], list(range(64)))
+        self.assertEqual(answer["holds"], [1, 32, 33, 64])
+        self.assertEqual(answer["free_before"][63] - answer["free"][63], 50 * MIB)
+        self.assertEqual(answer["beyond"], "CUDA_ERROR_OUT_OF_MEMORY")
+        [sandbox] = self.sandboxes_of("all")
+        self.assertEqual(len(set(sandbox["gpus"])), 64)
+
+
+class SeveralGpusTest(GpusTest):
+    gpu = "emulated:tiny-x4"
 
     def test_its_program_sees_its_own_gpus_and_has_its_limit_on_each(self):
         self.create("pair")
