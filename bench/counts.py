@@ -1,8 +1,11 @@
-"""What a process spends on requests, in counts that hold on a noisy machine: wake-ups by the scheduler's own, instructions by callgrind."""
+"""What processes spend on requests, in counts that hold on a noisy machine: wake-ups by the scheduler's own, instructions by callgrind or, where
+there is one, by the processor's counter."""
 import contextlib
+import functools
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 
@@ -18,6 +21,41 @@ def spent(pid):
             status = (thread / "status").read_text().split("\n")
             sleeps += int(next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1])
     return processors, sleeps
+
+
+def read_count(words):
+    """Of what `perf stat -x ';'` says; None where the processor does not count, as on most virtual machines."""
+    match = re.search(r"^(\d+);[^;]*;instructions", words, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def _perf(*words):
+    return ["perf", "stat", "-x", ";", "-e", "instructions", *words]
+
+
+@functools.cache
+def processor_counts():
+    if shutil.which("perf") is None:
+        return False
+    return read_count(subprocess.run(_perf("true"), capture_output=True, text=True, check=False).stderr) is not None
+
+
+@contextlib.contextmanager
+def instructions_of(pids):
+    """Counts what these processes, and those that they start, do while the body runs. Yields a list; the count is in it afterwards, unless the
+    processor does not count."""
+    found = []
+    if not processor_counts():
+        yield found
+        return
+    perf = subprocess.Popen(_perf("-p", ",".join(map(str, pids))), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        yield found
+    finally:
+        perf.send_signal(signal.SIGINT)
+        count = read_count(perf.communicate(timeout=60)[1])
+        if count is not None:
+            found.append(count)
 
 
 class Callgrind:

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import unittest
 
+from counts import processor_counts
+
 BENCH = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(BENCH.parent / "tests/integration"))
 from python_wheels import write_wheel  # noqa: E402
@@ -63,6 +65,8 @@ class KeysTest(unittest.TestCase):
                 self.assertGreater(by_clients["open"]["answered"], 0, f"{name} {work}")
                 for key in ("rps", "p50_us", "p99_us", "rps_per_core"):
                     self.assertGreater(by_clients["8"][key], 0, f"{name} {work} {key}")
+                self.assertGreaterEqual(by_clients["8"]["sleeps"], 0)
+                self.assertEqual(by_clients["8"]["instructions"] is not None, processor_counts(), f"{name} {work}")
         self.assertEqual(set(result["ours_over_peer"]["lambent_function"]["uvicorn"]), {"echo", "mib", "cpu", "model"})
         self.assertGreater(result["systems"]["lambent_function"]["deployments_per_second"], 0)
 

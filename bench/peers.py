@@ -18,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 
+import counts
 import process_tree
 from infer import ROWS, free_port, model
 from open_loop import OpenLoop, percentile, poisson
@@ -236,21 +237,29 @@ class Lambent:
         self.worker.close()
 
 
+def sleeps_of(root):
+    return sum(counts.spent(pid)[1] for pid in process_tree.descendants(root))
+
+
 def closed_loop(system, work, clients, seconds, folder):
-    """http_load's figures, with the CPU seconds that the server's processes took."""
+    """http_load's figures, with what the server's processes took: CPU seconds, sleeps and, where the processor counts them, instructions."""
     path, body = system.requests[work]
     (folder / "body.json").write_text(body)
-    before = process_tree.cpu_seconds(system.pid)
-    run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", "0.3",
-                          "--path", path, "--body-file", str(folder / "body.json"), system.address],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    before, slept = process_tree.cpu_seconds(system.pid), sleeps_of(system.pid)
+    with counts.instructions_of(process_tree.descendants(system.pid)) as instructions:
+        run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", "0.3",
+                              "--path", path, "--body-file", str(folder / "body.json"), system.address],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if run.returncode != 0:
         return {"failed": (run.stderr or run.stdout).strip()[-200:]}
     figures = json.loads(run.stdout)
-    # The warm-up's requests cost CPU too: the load is even, so its share of the time is its share of the cost.
-    cpu = (process_tree.cpu_seconds(system.pid) - before) * figures["seconds"] / (figures["seconds"] + 0.3)
+    # The warm-up's requests cost too: the load is even, so its share of the time is its share of the cost.
+    share, requests = figures["seconds"] / (figures["seconds"] + 0.3), max(figures["requests"], 1)
+    cpu = (process_tree.cpu_seconds(system.pid) - before) * share
+    sleeps = max(0, sleeps_of(system.pid) - slept) * share
     return {"rps": figures["rps"], "p50_us": figures["p50_us"], "p99_us": figures["p99_us"],
-            "rps_per_core": round(figures["requests"] / max(cpu, 0.01), 1)}
+            "rps_per_core": round(figures["requests"] / max(cpu, 0.01), 1), "sleeps": round(sleeps / requests, 3),
+            "instructions": round(instructions[0] * share / requests) if instructions else None}
 
 
 def open_loop(system, work, seconds):
@@ -291,7 +300,7 @@ def medians(rows):
     if isinstance(first, dict):
         keys = [key for key in first if all(key in row for row in rows)]
         return {key: medians([row[key] for row in rows]) for key in keys} or next(row for row in rows if "failed" in row)
-    if isinstance(first, str):
+    if first is None or isinstance(first, str):
         return first
     return round(statistics.median(rows), 4)
 
