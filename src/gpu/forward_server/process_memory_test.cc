@@ -105,6 +105,25 @@ TEST_F(ProcessMemoryTest, AFreeInTheOrderOfAStreamWaitsForOthersThatUseMemory) {
   }
 }
 
+TEST_F(ProcessMemoryTest, ManyFreesThatWaitForOthersWaitTogether) {
+  constexpr size_t kFrees = 300, kBytes = 512;
+  const uint64_t other = create_stream();
+  std::vector<uint64_t> addresses;
+  for (size_t i = 0; i < kFrees; ++i) addresses.push_back(allocate(kBytes));
+  const size_t gate = hold(other);
+  for (const uint64_t address : addresses) {
+    EXPECT_TRUE(send(process_memory_, kFill, {other, address, 0, 1, 1, 64, 1}));
+    EXPECT_TRUE(send(process_memory_, kFreeAsync, {address, stream_}));
+  }
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
+  EXPECT_LE(completions_.size(), 64U) << "each takes a stream of the driver's";
+  EXPECT_EQ(process_memory_.frees_to_come(), kFrees);
+  EXPECT_EQ(memory_.used(), Bytes(kFrees * kBytes));
+  open(gate);
+  EXPECT_TRUE(poll_until([&] { return memory_.used() == Bytes(0); }));
+  EXPECT_EQ(process_memory_.frees_to_come(), 0U);
+}
+
 TEST_F(ProcessMemoryTest, ZerosOfAnAllocationInOrderAreAUseOfItsStream) {
   const uint64_t other = create_stream();
   const size_t gate = hold(other);

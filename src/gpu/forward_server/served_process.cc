@@ -159,7 +159,8 @@ void ServedProcess::sleep() {
 }
 
 bool ServedProcess::may_read() const {
-  return completions_.size() < kMostPending || !host_functions_.is_empty();
+  return std::max(completions_.size(), process_memory_.frees_to_come()) < kMostPending ||
+         !host_functions_.is_empty();
 }
 
 bool ServedProcess::read_calls() {
