@@ -71,12 +71,13 @@ class Cluster:
             self.wait_for(lambda name=name: all(self.states(name)[each] == "up" for each in names))
 
     def set_drained(self, names, drained):
-        """Told to each of these nodes; until all others know."""
+        """Told to each of these nodes; until all others that run know."""
         for name in names:
             self[name].request("POST", f"/v1/cluster/nodes/{name}/{'drain' if drained else 'undrain'}")
         state = "draining" if drained else "up"
         for other in self.nodes:
-            self.wait_for(lambda other=other: all(self.states(other)[name] == state for name in names))
+            if self[other].process.poll() is None:
+                self.wait_for(lambda other=other: all(self.states(other)[name] == state for name in names))
 
     def wait_for_outcomes(self, names, invocations, seconds=15):
         """Until each of these asynchronous invocations has its outcome at each of these nodes."""

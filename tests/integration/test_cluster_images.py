@@ -136,8 +136,7 @@ class ImagesOfACluster(unittest.TestCase):
             subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{self.images}/layout:server", f"{transport}:{archive}:it:1"], check=True)
             self.deploy(cluster, "a", name, f"{transport}:{archive}")
         cluster.wait_for(lambda: len(cluster["b"].request("GET", "/v1/functions").json["functions"]) == 2, 60)
-        cluster["a"].request("POST", "/v1/cluster/nodes/a/drain")
-        cluster.wait_for(lambda: cluster.states("b")["a"] == "draining")
+        cluster.set_drained("a", True)
         for name in ("oci", "docker"):
             self.runs_at(cluster, "b", name)
             self.assertEqual(cluster.owner(name), "b")
@@ -170,8 +169,7 @@ class ImagesOfACluster(unittest.TestCase):
             cluster.wait_for(lambda node=node: cluster.states(node)["a"] == "lost")
         self.deploy(cluster, "b")
         self.known_at(cluster, "c")
-        cluster["b"].request("POST", "/v1/cluster/nodes/b/drain")
-        cluster.wait_for(lambda: cluster.states("c")["b"] == "draining")
+        cluster.set_drained("b", True)
         self.runs_at(cluster, "c")
         self.assertEqual(cluster.owner("server", "bc"), "c")
 

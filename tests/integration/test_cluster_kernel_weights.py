@@ -17,8 +17,7 @@ class WeightsOfACopy(unittest.TestCase):
         self.cluster = Cluster(self, names="ab", gpu="emulated:tiny", flags=("--context-memory", "16"))
         self.cluster.wait_until_up()
         self.a, self.b = self.cluster["a"], self.cluster["b"]
-        self.a.request("POST", "/v1/cluster/nodes/a/drain")
-        self.cluster.wait_for(lambda: self.cluster.states("b")["a"] == "draining")
+        self.cluster.set_drained("a", True)
         self.a.request("PUT", "/v1/volumes/weights")
         self.put("w", 10, 20, 30, 40)
         self.a.create("adds", make_zip(self.package("w")), runtime="provided.al2023", handler="graph.json",
