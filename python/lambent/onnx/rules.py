@@ -26,6 +26,11 @@ def _split_at(shape: Sequence[int], axis: int) -> Tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
 
 
+def _constant(scope: Scope, node: onnx.NodeProto, value: Any, dtype: int) -> Nodes:
+    """A node whose output is known."""
+    return [helper.make_node("Identity", [scope.value(value, dtype)], [node.output[0]], name=node.name)]
+
+
 def _shape(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     """The compiler keeps a shape as no tensor, so that it cannot be an output."""
     if node.output[0] not in scope.outputs:
@@ -33,7 +38,7 @@ def _shape(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     shape = scope.shape(node.input[0])[attribute_of(node, "start", 0):attribute_of(node, "end", None)]
     if not shape:  # of a scalar
         return None
-    return [helper.make_node("Identity", [scope.value(list(shape))], [node.output[0]], name=node.name)]
+    return _constant(scope, node, list(shape), TensorProto.INT64)
 
 
 def _lp_normalization(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
@@ -366,8 +371,7 @@ def _eye_like(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     dtype = attribute_of(node, "dtype", scope.dtype(node.input[0]))
     if math.prod(shape) > CONSTANT:
         return None
-    value = scope.value(numpy.eye(shape[0], shape[1], k=attribute_of(node, "k", 0)), dtype)
-    return [helper.make_node("Identity", [value], [node.output[0]], name=node.name)]
+    return _constant(scope, node, numpy.eye(shape[0], shape[1], k=attribute_of(node, "k", 0)), dtype)
 
 
 def _pow(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
