@@ -12,57 +12,22 @@
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "core/domain/image_function.h"
-#include "core/domain/inference.h"
-#include "core/domain/model_function.h"
 #include "core/domain/openai_models.h"
 #include "core/domain/python_runtime.h"
-#include "core/domain/volume.h"
 #include "decide/pipeline/limits.h"
-#include "edge/cli/limits.h"
-#include "edge/cli/model_fetch.h"
+#include "edge/cli/manifest_keys.h"
 #include "edge/cli/staging.h"
 #include "edge/cli/table_reader.h"
-#include "edge/cli/version_policy.h"
 #include "edge/cli/workflow_manifest.h"
 
 namespace lambent::cli {
 namespace {
 
-// Of a function of kind 'model': which requests are run together.
-constexpr std::string_view kBatchKey = "batch";
-constexpr std::string_view kEngineKey = "engine";
-constexpr std::string_view kShapesKey = "shapes";
-constexpr std::string_view kBatchSizeKey = "batch_size";
-constexpr std::string_view kPrecisionKey = "precision";
-constexpr std::string_view kProviderKey = "provider";
-constexpr std::string_view kVersionPolicyKey = "version_policy";
-constexpr std::string_view kSha256Key = "sha256";
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {"graph",
-                                           "code",
-                                           "bundles",
-                                           "sources",
-                                           "component",
-                                           "output",
-                                           "slo",
-                                           "command",
-                                           "python",
-                                           "model",
-                                           "threads",
-                                           "image",
-                                           "entry_point",
-                                           "working_directory",
-                                           kEngineKey,
-                                           kShapesKey,
-                                           kBatchSizeKey,
-                                           kOpenaiModelsKey,
-                                           kBatchKey,
-                                           kPrecisionKey,
-                                           kVersionPolicyKey,
-                                           kSha256Key,
-                                           kProviderKey};
+constexpr std::string_view kOtherKeys[] = {
+    "graph",   "code",   "bundles", "sources",     "component",         "output",        "slo",
+    "command", "python", "image",   "entry_point", "working_directory", kOpenaiModelsKey};
 
-// Reads the fields of a function. A field's key names its table.
 // Of tables that are read by others.
 constexpr std::pair<std::string_view, const char*> kKeysOfOtherTables[] = {
     {"requirements", "[python]"},  {"pyproject", "[python]"}, {"lock", "[python]"},
@@ -79,11 +44,13 @@ bool is_of_the_worker(std::string_view variable) {
          std::find(std::begin(kNames), std::end(kNames), variable) != std::end(kNames);
 }
 
+// Reads the fields of a function. A field's key names its table.
 class FieldReader {
  public:
   FieldReader(const toml::table& root, const std::string& file)
       : file_(file), root_(root, "", file) {
     root_.know(kOtherKeys);
+    root_.know(model_keys());
   }
 
   template <typename Value>
@@ -204,23 +171,11 @@ std::string graph_file_of(FunctionKind kind) {
   return "";
 }
 
-Error wrong_key(const toml::table& table, std::string_view key, const std::string& file,
-                const std::string& message) {
-  const toml::node* node = table.get(key);
-  const uint32_t line = node == nullptr ? 0 : node->source().begin.line;
-  const std::string place = line == 0 ? "" : " line " + std::to_string(line);
-  return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
-}
-
 // Keys that say something only about functions of other kinds.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  for (const std::string_view key :
-       {std::string_view("model"), std::string_view("threads"), kEngineKey, kShapesKey,
-        kBatchSizeKey, kBatchKey, kPrecisionKey, kVersionPolicyKey, kSha256Key, kProviderKey}) {
-    if (const toml::node* node = table.get(key)) {
-      return Error{ErrorCode::kInvalidArgument,
-                   file + " line " + std::to_string(node->source().begin.line) + ": " +
-                       std::string(key) + " is for functions of kind 'model'"};
+  for (const std::string_view key : model_keys()) {
+    if (table.get(key) != nullptr) {
+      return wrong_key(table, key, file, std::string(key) + " is for functions of kind 'model'");
     }
   }
   const bool has_image = table.get("image") != nullptr;
@@ -252,11 +207,10 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   // Its command is the image's.
   if (kind == FunctionKind::kHandler && has_image) foreign = foreign.first(foreign.size() - 1);
   for (const std::string_view key : foreign) {
-    if (const toml::node* node = table.get(key)) {
-      return Error{ErrorCode::kInvalidArgument,
-                   file + " line " + std::to_string(node->source().begin.line) +
-                       ": a function of kind '" + std::string(name_of(kind)) + "' has no " +
-                       std::string(key) + (key == "slo" ? "; its SLO is slo_ms = 200" : "")};
+    if (table.get(key) != nullptr) {
+      return wrong_key(table, key, file,
+                       "a function of kind '" + std::string(name_of(kind)) + "' has no " +
+                           std::string(key) + (key == "slo" ? "; its SLO is slo_ms = 200" : ""));
     }
   }
   return {};
@@ -267,71 +221,17 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   ASSIGN_OR_RETURN(WorkflowTables tables, read_workflow_tables(table, file));
   for (const char* key : {"graph", "code"}) {
     if (!tables.json.empty() && table.get(key) != nullptr) {
-      return Error{ErrorCode::kInvalidArgument,
-                   file + " line " + std::to_string(table.get(key)->source().begin.line) + ": " +
-                       key + " is for workflows without [[component]] tables"};
+      return wrong_key(table, key, file,
+                       std::string(key) + " is for workflows without [[component]] tables");
     }
   }
   if (tables.json.empty() && table.get("output") != nullptr) {
-    return Error{ErrorCode::kInvalidArgument,
-                 file + " line " + std::to_string(table.get("output")->source().begin.line) +
-                     ": output belongs to [[component]] tables; there are none"};
+    return wrong_key(table, "output", file,
+                     "output belongs to [[component]] tables; there are none");
   }
   manifest.workflow = std::move(tables.json);
   manifest.packages = std::move(tables.packages);
   return {};
-}
-
-Result<std::optional<BatchSection>> read_batches(const toml::table& root, const std::string& file) {
-  const toml::node* node = root.get(kBatchKey);
-  if (node == nullptr) return std::optional<BatchSection>();
-  const toml::table* table = node->as_table();
-  if (table == nullptr) {
-    return wrong_key(root, kBatchKey, file, "batch is a table, such as [batch] with size = 16");
-  }
-  TableReader reader(*table, "batch.", file);
-  const auto size = reader.number("size"), wait = reader.number("wait_ms"),
-             slo = reader.number("slo_ms");
-  std::vector<std::string> unknown;
-  reader.warn_of_unknown(unknown);
-  RETURN_IF_ERROR(reader.verdict());
-  const auto wrong = [&](const std::string& why) {
-    return wrong_key(root, kBatchKey, file, "[batch] " + why);
-  };
-  if (!unknown.empty()) return wrong("has size, wait_ms and slo_ms");
-  if (!size || *size < 2 || *size > kMostBatchSize || *size != static_cast<int64_t>(*size)) {
-    return wrong("has a size, a whole number from 2 to " + std::to_string(kMostBatchSize));
-  }
-  if (wait.value_or(0) < 0 || wait.value_or(0) > 60'000) {
-    return wrong("has a wait_ms from 0 to 60000");
-  }
-  if (slo && (*slo <= 0 || *slo > 3'600'000)) return wrong("has a slo_ms above 0, at most 3600000");
-  return std::optional(BatchSection{static_cast<unsigned>(*size), wait, slo});
-}
-
-std::string text_of(double number) {
-  std::string text = std::to_string(number);
-  while (text.ends_with('0')) text.pop_back();
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-// A list of texts; nothing if the key is not there.
-Result<std::optional<std::vector<std::string>>> words_of(const toml::table& table,
-                                                         std::string_view key,
-                                                         const std::string& file) {
-  std::optional<std::vector<std::string>> words;
-  const toml::node* node = table.get(key);
-  if (node == nullptr) return words;
-  const toml::array* list = node->as_array();
-  const auto is_text = [](const toml::node& word) { return word.is_string(); };
-  if (list == nullptr || !std::all_of(list->begin(), list->end(), is_text)) {
-    return wrong_key(table, key, file,
-                     std::string(key) + " is a list of words, such as [\"python3\", \"app.py\"]");
-  }
-  words.emplace();
-  for (const toml::node& word : *list) words->push_back(word.as_string()->get());
-  return words;
 }
 
 // The models that an HTTP function serves by OpenAI's API.
@@ -350,177 +250,6 @@ Result<void> read_openai_models(const toml::table& table, const std::string& fil
   auto text = openai_models_text(names);
   if (!text.ok()) return wrong_key(table, kOpenaiModelsKey, file, text.error().message);
   if (!text->empty()) spec.tags[std::string(kOpenaiModelsTag)] = *std::move(text);
-  return {};
-}
-
-// A function of kind 'model' is an HTTP function whose program is ours.
-constexpr std::string_view kModelKind = "model";
-constexpr int64_t kMostThreads = 1024;
-constexpr Bytes kModelMemory = Bytes::gib(1);
-constexpr std::string_view kProviderFlag = "--provider";
-// Unless [python] names others.
-constexpr const char* kHostPackage = "onnxruntime";
-constexpr const char* kCudaPackage = "onnxruntime-gpu[cuda,cudnn]";
-
-bool is_cuda(std::string_view provider) { return provider == "cuda" || provider == "auto"; }
-
-// A model as the command line has it.
-Result<void> override_model(const ModelOverrides& overrides, toml::table& table) {
-  const auto refused = [](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument, what};
-  };
-  if (overrides.engine) table.insert_or_assign(kEngineKey, name_of(*overrides.engine));
-  if (overrides.provider) table.insert_or_assign(kProviderKey, *overrides.provider);
-  const std::string engine = table[kEngineKey].value_or(std::string());
-  const bool has_kernels = engine == "kernels" || engine == "auto";
-  const std::string provider = table[kProviderKey].value_or(std::string());
-  if (overrides.engine && !has_kernels) {
-    for (const std::string_view key : {kShapesKey, kBatchSizeKey, kPrecisionKey}) table.erase(key);
-  }
-  if (overrides.provider && engine == "kernels") {
-    return refused("--provider is for models that onnxruntime runs; kernels serve this one");
-  }
-  const bool may_use_gpu = has_kernels || is_cuda(provider);
-  if (overrides.gpu_memory) {
-    if (!may_use_gpu) {
-      return refused(
-          "--gpu-memory is for a model on a GPU: add --provider cuda or --engine kernels");
-    }
-    const auto memory = parse_bytes(*overrides.gpu_memory);
-    if (!memory.ok()) return memory.error().with_context("--gpu-memory");
-    const auto gpu = table.insert("gpu", toml::table()).first;
-    if (gpu->second.is_table()) {
-      gpu->second.as_table()->insert_or_assign("memory", *overrides.gpu_memory);
-    }
-  }
-  const bool chooses = overrides.engine || overrides.provider;
-  if (chooses && !may_use_gpu) table.erase("gpu");
-  if (overrides.provider && is_cuda(provider) && table.get("gpu") == nullptr) {
-    return refused("--provider " + provider +
-                   " needs a GPU: say how much of its memory, such as --gpu-memory 2G");
-  }
-  return {};
-}
-
-// Which of onnxruntime's providers runs a model.
-Result<void> read_provider(const toml::table& table, const std::string& file, ModelSection& model) {
-  if (table.get(kProviderKey) == nullptr) return {};
-  model.provider = table[kProviderKey].value_or(std::string());
-  if (model.provider != "cpu" && !model.may_use_cuda()) {
-    return wrong_key(table, kProviderKey, file, "provider is \"cpu\", \"cuda\" or \"auto\"");
-  }
-  if (model.engine == ModelEngineChoice::kKernels) {
-    return wrong_key(table, kProviderKey, file,
-                     "provider is for models that onnxruntime runs; this one has engine = "
-                     "\"kernels\"");
-  }
-  if (model.may_use_cuda() && table.get("gpu") == nullptr) {
-    return wrong_key(table, kProviderKey, file,
-                     "provider = \"" + model.provider +
-                         "\" needs a GPU: say how much of its memory under [gpu], such as memory = "
-                         "\"2G\"");
-  }
-  return {};
-}
-
-// The keys that say which kernels are made of a model.
-Result<void> read_kernels(const toml::table& table, const std::string& file, ModelSection& model) {
-  if (table.get(kEngineKey) != nullptr) {
-    const auto engine = model_engine_from(table[kEngineKey].value_or(std::string()));
-    if (!engine) {
-      return wrong_key(table, kEngineKey, file,
-                       "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
-    }
-    model.engine = *engine;
-  }
-  const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
-  RETURN_IF_ERROR(read_provider(table, file, model));
-  for (const std::string_view key :
-       {kShapesKey, kBatchSizeKey, kPrecisionKey, std::string_view("gpu")}) {
-    if (table.get(key) == nullptr || has_kernels) continue;
-    if (key == "gpu" && model.may_use_cuda()) continue;
-    return wrong_key(table, key, file,
-                     std::string(key) + " is for models with engine = \"kernels\" or \"auto\"" +
-                         (key == "gpu" ? ", or with provider = \"cuda\" or \"auto\"" : "") +
-                         "; this one runs on the host's processors");
-  }
-  ASSIGN_OR_RETURN(auto shapes, words_of(table, kShapesKey, file));
-  if (shapes) model.shapes = std::move(*shapes);
-  if (table.get(kBatchSizeKey) != nullptr) {
-    const auto size = table[kBatchSizeKey].value<int64_t>();
-    if (!table[kBatchSizeKey].is_integer() || *size < 1 ||
-        std::cmp_greater(*size, kMostBatchSize)) {
-      return wrong_key(table, kBatchSizeKey, file,
-                       "batch_size is a whole number from 1 to " + std::to_string(kMostBatchSize));
-    }
-    if (table.get(kBatchKey) != nullptr) {
-      return wrong_key(table, kBatchSizeKey, file,
-                       "batch_size is for requests of one size; [batch] has those up to its own");
-    }
-    model.batch = static_cast<unsigned>(*size);
-  }
-  if (table.get(kPrecisionKey) != nullptr) {
-    model.precision = table[kPrecisionKey].value_or(std::string());
-    if (model.precision != kHalfPrecision) {
-      return wrong_key(table, kPrecisionKey, file,
-                       "precision is \"fp16\"; without it, it is that of the model's file");
-    }
-  }
-  return {};
-}
-
-// The command of our program, of the keys model, threads and batch.
-Result<void> read_model(const toml::table& table, const std::string& file, ModelSection& model,
-                        FunctionSpec& spec) {
-  static constexpr std::string_view kNotOfModels[] = {
-      "graph", "component", "output",    "handler", "cpu",           "slo",
-      "port",  "command",   "readiness", "runtime", kOpenaiModelsKey};
-  for (const std::string_view key : kNotOfModels) {
-    if (table.get(key) != nullptr) {
-      return wrong_key(table, key, file, "a function of kind 'model' has no " + std::string(key));
-    }
-  }
-  if (table.get("model") != nullptr && !table["model"].is_string()) {
-    return wrong_key(table, "model", file, "model is the name of a file, such as \"model.onnx\"");
-  }
-  model.file = table["model"].value_or(model.file);
-  if (table.get(kSha256Key) != nullptr) {
-    model.sha256 = table[kSha256Key].value_or(std::string());
-    const auto digest = validate_sha256(model.sha256);
-    if (!digest.ok()) return wrong_key(table, kSha256Key, file, digest.error().message);
-    if (!is_model_url(model.file)) {
-      return wrong_key(table, kSha256Key, file, "sha256 is of a model that is fetched from a URL");
-    }
-  }
-  if (table.get(kVersionPolicyKey) != nullptr) {
-    const auto policy = parse_version_policy(table[kVersionPolicyKey].value_or(std::string()));
-    if (!policy.ok()) return wrong_key(table, kVersionPolicyKey, file, policy.error().message);
-    model.version_policy = table[kVersionPolicyKey].value_or(std::string());
-  }
-  RETURN_IF_ERROR(read_kernels(table, file, model));
-  std::vector<std::string> command = {std::string(kModelServer), model.file};
-  if (table.get("threads") != nullptr) {
-    const auto threads = table["threads"].value<int64_t>();
-    if (!table["threads"].is_integer() || *threads < 1 || *threads > kMostThreads) {
-      return wrong_key(table, "threads", file,
-                       "threads is a whole number from 1 to " + std::to_string(kMostThreads));
-    }
-    command.insert(command.end(), {"--threads", std::to_string(*threads)});
-  }
-  if (model.may_use_cuda())
-    command.insert(command.end(), {std::string(kProviderFlag), model.provider});
-  ASSIGN_OR_RETURN(model.batches, read_batches(table, file));
-  if (model.batches) {
-    const std::vector<std::string> flags = flags_of(*model.batches);
-    command.insert(command.end(), flags.begin(), flags.end());
-  }
-  spec.kind = FunctionKind::kHttp;
-  spec.handler = command_text(command);
-  spec.runtime_name = "python3";
-  spec.runtime = Runtime::kPython;
-  model.says_memory = table.get("memory") != nullptr;
-  if (!model.says_memory) spec.memory = kModelMemory;
-  if (table.get("concurrency") == nullptr) spec.http.concurrency = limits::kModelConcurrency;
   return {};
 }
 
@@ -566,12 +295,9 @@ Result<void> read_command(const toml::table& table, const std::string& file, Fun
   const toml::array* words = node == nullptr ? nullptr : node->as_array();
   const auto is_text = [](const toml::node& word) { return word.is_string(); };
   if (words == nullptr || words->empty() || !std::all_of(words->begin(), words->end(), is_text)) {
-    const std::string place =
-        node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
-    return Error{ErrorCode::kInvalidArgument,
-                 file + place +
-                     ": a function of kind 'http' has the command that starts its program, such "
-                     "as command = [\"python3\", \"server.py\"]"};
+    return wrong_key(table, "command", file,
+                     "a function of kind 'http' has the command that starts its program, such as "
+                     "command = [\"python3\", \"server.py\"]");
   }
   std::vector<std::string> command;
   for (const toml::node& word : *words) command.push_back(word.as_string()->get());
@@ -582,15 +308,12 @@ Result<void> read_command(const toml::table& table, const std::string& file, Fun
 Result<void> read_python(const toml::table& root, const std::string& file, Manifest& manifest) {
   const toml::node* node = root.get("python");
   if (node == nullptr) return {};
-  const std::string place = file + " line " + std::to_string(node->source().begin.line) + ": ";
-  if (!node->is_table()) {
-    return Error{ErrorCode::kInvalidArgument, place + "python is a table, [python]"};
-  }
+  if (!node->is_table()) return wrong_key(root, "python", file, "python is a table, [python]");
   if (manifest.spec.runtime != Runtime::kPython) {
-    return Error{ErrorCode::kInvalidArgument, place +
-                                                  "[python] is for functions with runtime = "
-                                                  "\"python3\", and this one has runtime = \"" +
-                                                  manifest.spec.runtime_name + "\""};
+    return wrong_key(root, "python", file,
+                     "[python] is for functions with runtime = \"python3\", and this one has "
+                     "runtime = \"" +
+                         manifest.spec.runtime_name + "\"");
   }
   ASSIGN_OR_RETURN(manifest.python,
                    read_python_section(*node->as_table(), file, manifest.warnings));
@@ -598,50 +321,6 @@ Result<void> read_python(const toml::table& root, const std::string& file, Manif
 }
 
 }  // namespace
-
-std::vector<std::string> flags_of(const BatchSection& batches) {
-  std::vector<std::string> flags = {"--batch", text_of(batches.size)};
-  if (batches.wait_ms) flags.insert(flags.end(), {"--batch-wait-ms", text_of(*batches.wait_ms)});
-  if (batches.slo_ms) flags.insert(flags.end(), {"--batch-slo-ms", text_of(*batches.slo_ms)});
-  return flags;
-}
-
-std::optional<ModelEngineChoice> model_engine_from(std::string_view word) {
-  for (const auto engine :
-       {ModelEngineChoice::kOnnxruntime, ModelEngineChoice::kKernels, ModelEngineChoice::kAuto}) {
-    if (name_of(engine) == word) return engine;
-  }
-  return std::nullopt;
-}
-
-std::string_view name_of(ModelEngineChoice engine) {
-  switch (engine) {
-    case ModelEngineChoice::kOnnxruntime:
-      return "onnxruntime";
-    case ModelEngineChoice::kKernels:
-      return "kernels";
-    case ModelEngineChoice::kAuto:
-      return "auto";
-  }
-  return "";
-}
-
-void run_on_processors(Manifest& manifest) {
-  ModelSection& model = *manifest.model;
-  model.engine = ModelEngineChoice::kOnnxruntime;
-  model.provider = "cpu";
-  manifest.spec.gpu = {};
-  if (manifest.python &&
-      manifest.python->packages.requirements == std::vector<std::string>{kCudaPackage}) {
-    manifest.python->packages.requirements = {kHostPackage};
-  }
-  auto command = command_words(manifest.spec.handler);
-  if (!command.ok()) return;
-  const auto flag = std::ranges::find(*command, kProviderFlag);
-  if (flag == command->end()) return;
-  command->erase(flag, flag + 2);
-  manifest.spec.handler = command_text(*command);
-}
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file,
                                 const ModelOverrides& overrides) {
