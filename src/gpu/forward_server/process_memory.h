@@ -92,8 +92,8 @@ class ProcessMemory {
   CUstream free_stream_ = nullptr;
   std::vector<std::pair<CUdeviceptr, AddressRange>> withdrawn_;
   size_t frees_to_come_ = 0;               // that streams have not reached
-  size_t waits_ = 0;                       // of late frees, each on a stream of its own
-  std::vector<LateFree> late_frees_;       // that wait for the end of one of them
+  size_t waits_ = 0;                       // for several streams, each on one of its own
+  std::vector<LateFree> late_frees_;       // that wait for the end of one of those
   std::vector<Call> waiting_allocations_;  // for those
 };
 
