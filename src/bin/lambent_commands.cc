@@ -34,14 +34,14 @@ void add_completion(Shell& shell) {
 void add_programs(Shell& shell) {
   for (const auto& [name, what] : std::initializer_list<std::pair<const char*, const char*>>{
            {"serve", "run a worker here"},
-           {"demo", "the tour, on an emulated GPU"},
+           {"demo", "take the tour, on an emulated GPU"},
            {"run", "deploy a Python file (lambent.App) and call one of its functions"},
            {"dev", "deploy a Python file again whenever it changes, and show what it prints"},
-           {"simulate", "a workload on modelled GPUs, faster than time"},
-           {"sweep", "simulations over a grid of parameters"},
+           {"simulate", "run a workload on modelled GPUs, in virtual time"},
+           {"sweep", "run simulations over a grid of parameters"},
            {"bundle", "compile kernels"},
-           {"slices", "how GPUs are cut into slices, and cutting them again"},
-           {"shim", "a program whose GPU memory is moved while it runs"}}) {
+           {"slices", "show how GPUs are cut into slices, and change it"},
+           {"shim", "run a program whose GPU memory moves while it runs"}}) {
     const std::string verb = name;
     shell.app.add_subcommand(verb, what)->allow_extras()->callback([verb] {
       throw CLI::ValidationError(verb, "is a program of its own: write 'lambent " + verb +

@@ -97,7 +97,7 @@ std::optional<int> refuse_beside_replay(const CLI::App& app, const JournalOption
 
 std::optional<int> parse(int argc, char** argv, SimulateOptions& options, JournalOptions& journal) {
   CLI::App app(
-      "A workload on modelled GPUs, scheduled by the worker's own code, faster than time.\n"
+      "A workload on modelled GPUs, scheduled by the worker's own code, in virtual time.\n"
       "Every figure is simulated.\n\n"
       "Example: lambent simulate t7.csv --policy mqfq-sticky,fcfs --gpus 2 --pool 32",
       "lambent simulate");

@@ -143,7 +143,8 @@ void add_tokens(Shell& shell) {
 }
 
 void add_whoami(Shell& shell) {
-  add_verb(shell, "whoami", "as which tenant, and with which scopes, a worker knows this command",
+  add_verb(shell, "whoami",
+           "show as which tenant, and with which scopes, a worker knows this command",
            "lambent whoami")
       ->callback([&shell] {
         shell.verb = [&shell](Transport& transport, const cli::Destination&) {
@@ -190,7 +191,7 @@ void add_audit(Shell& shell) {
   group->require_subcommand(1);
   auto file = std::make_shared<std::string>();
   CLI::App* verb =
-      add_verb(shell, "verify", "whether an audit log is as it was written, line by line",
+      add_verb(shell, "verify", "check line by line that an audit log is as it was written",
                "lambent audit verify /var/lib/lambent/audit.log", group);
   verb->add_option("FILE", *file, "the audit log")->required();
   verb->callback([&shell, file] {

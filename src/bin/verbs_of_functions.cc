@@ -454,7 +454,8 @@ void add_result(Shell& shell) {
 
 void add_logs(Shell& shell) {
   auto options = std::make_shared<cli::LogsOptions>();
-  CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
+  CLI::App* verb =
+      add_verb(shell, "logs", "print what a function printed", "lambent logs -f hello");
   verb->add_option("NAME", options->name, "the function")->required();
   auto* follow = verb->add_flag("-f,--follow", options->follow, "go on as more comes");
   verb->add_option("-n,--tail", options->tail, "begin at most so many lines before the end")
@@ -484,7 +485,7 @@ void add_logs(Shell& shell) {
 void add_describe(Shell& shell) {
   auto name = std::make_shared<std::string>();
   CLI::App* verb = add_verb(shell, "describe",
-                            "one function: its settings, what it does, and how its calls went",
+                            "show one function: its settings, what it does, and how its calls went",
                             "lambent describe hello");
   verb->add_option("NAME", *name, "the function")->required();
   verb->callback([&shell, name] {

@@ -38,7 +38,7 @@ void add_plan(Shell& shell) {
   auto flags = std::make_shared<Flags>();
   cli::PlanOptions& options = flags->options;
   CLI::App* verb = add_verb(
-      shell, "plan", "how a pipeline function would be cut and placed on free slices, and why",
+      shell, "plan", "show how a pipeline function would be cut and placed on free slices, and why",
       "lambent plan --pipeline app/pipeline.json --profile profile.json --slices "
       "4g.40gb,2g.20gb,1g.10gb");
   auto* name = verb->add_option("FUNCTION", options.function, "of the worker");

@@ -109,9 +109,10 @@ void add_top(Shell& shell) {
 
 void add_doctor(Shell& shell) {
   auto state = std::make_shared<std::string>(default_state_folder());
-  CLI::App* verb = add_verb(
-      shell, "doctor", "what this machine has for a worker, what it lacks, and what to do about it",
-      "lambent doctor");
+  CLI::App* verb =
+      add_verb(shell, "doctor",
+               "show what this machine has for a worker, what it lacks, and what to do about it",
+               "lambent doctor");
   verb->add_option("--state", *state, "the state folder that the worker is to have")
       ->capture_default_str();
   auto driver = std::make_shared<std::string>();
@@ -129,9 +130,10 @@ void add_doctor(Shell& shell) {
 void add_why(Shell& shell) {
   auto invocation = std::make_shared<std::string>();
   auto journal = std::make_shared<std::string>();
-  CLI::App* verb = add_verb(
-      shell, "why", "where an invocation's time went, what it waited for, and what went before it",
-      "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
+  CLI::App* verb =
+      add_verb(shell, "why",
+               "show where an invocation's time went, what it waited for, and what went before it",
+               "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
   verb->add_option("INVOCATION", *invocation,
                    "its id, as 'lambent invoke' prints it; or a function: the slowest of its last "
                    "(default: the slowest of all functions' last)");

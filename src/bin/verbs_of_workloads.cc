@@ -103,8 +103,9 @@ void add_replay(Shell& shell) {
 void add_load(Shell& shell) {
   auto options = std::make_shared<cli::LoadOptions>();
   auto offline = std::make_shared<bool>(false);
-  CLI::App* verb = add_verb(shell, "load", "how much functions give, and how long answers take",
-                            "lambent load matmul --clients 8 --online --seconds 30");
+  CLI::App* verb =
+      add_verb(shell, "load", "measure how much functions give, and how long answers take",
+               "lambent load matmul --clients 8 --online --seconds 30");
   verb->add_option("FUNCTION", options->functions, "client i calls function i, modulo their number")
       ->required();
   verb->add_option("--clients", options->clients, "clients that ask at once")
@@ -184,7 +185,7 @@ void add_calibrate(Shell& shell) {
 void add_report(Shell& shell) {
   auto options = std::make_shared<cli::ReportOptions>();
   CLI::App* verb =
-      add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
+      add_verb(shell, "report", "write one HTML page (and a table) from the result files of runs",
                "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
   verb->add_option("FILE", options->files,
                    "result files of 'lambent replay --out'; or one of "
