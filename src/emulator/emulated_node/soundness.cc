@@ -74,8 +74,10 @@ bool is_sound(const NodeState& state, const NodeSpec& spec) {
 
 bool is_sound_in_depth(const NodeState& state, const NodeSpec& spec) {
   for (int i = 0; i < spec.device_count; i++) {
-    for (const ModelKernel& kernel : state.partitions[i].model.kernels) {
-      if (!is_sound(kernel)) return false;
+    const DeviceModel& model = state.partitions[i].model;
+    const uint32_t bound = std::min<uint32_t>(model.kernel_bound, kMaxKernels);
+    for (uint32_t k = 0; k < bound; k++) {
+      if (!is_sound(model.kernels[k])) return false;
     }
     const DeviceHealth& health = state.devices[i].health;
     if (health.lost > 1 || health.stuck > 1 || !std::isfinite(health.slowdown)) return false;
