@@ -14,6 +14,7 @@ import time
 import unittest
 import urllib.request
 
+from certificates import Authority
 from harness import PREFIX, claim_ports, make_zip
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "python"
@@ -81,6 +82,24 @@ class RayTest(unittest.TestCase):
             cls.of_ray.add_node(**SIZES)
         cls.ray.init(address=cls.of_ray.address, namespace="test", log_to_driver=False)
         cls.addClassCleanup(cls.ray.shutdown)
+
+    @classmethod
+    def begin_with_total(cls, nodes):
+        """The same, with a worker on each node of Ray and the function that adds up numbers."""
+        cls.begin(nodes)
+        cls.cluster = cls.start().wait_until_up(120)
+        cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
+        deploy_total(cls.addresses[0])
+
+    @classmethod
+    def tls_folder(cls, *alternatives):
+        """With the files that `start(tls=...)` takes, of a certificate with these alternative names (localhost unless said)."""
+        authority, tls = Authority(cls.folder), cls.folder / "tls"
+        certificate, key = authority.issue("node", *alternatives)
+        tls.mkdir()
+        for name, path in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", authority.certificate)):
+            (tls / name).write_bytes(pathlib.Path(path).read_bytes())
+        return tls
 
     @classmethod
     def serve_words(cls, name="ray-{node}", listen="127.0.0.1:0"):

@@ -8,7 +8,7 @@ import urllib.request
 
 import test_kernel_functions as kernels
 from harness import process_exists
-from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy, deploy_total, invoke
+from ray_cluster import NEEDS_RAY, NEEDS_TIME, RayTest, deploy, invoke
 
 COUNT = 1 << 18  # a MiB, which Ray keeps in its shared memory
 
@@ -18,10 +18,7 @@ COUNT = 1 << 18  # a MiB, which Ray keeps in its shared memory
 class OnRay(RayTest):
     @classmethod
     def setUpClass(cls):
-        cls.begin(nodes=2)
-        cls.cluster = cls.start().wait_until_up(120)
-        cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
-        deploy_total(cls.addresses[0])
+        cls.begin_with_total(nodes=2)
         deploy(cls.addresses[0], "scale", {"graph.json": json.dumps(kernels.scale_graph(COUNT)), **kernels.bundle_files()},
                handler="graph.json", kind="kernel")
         flow = {"components": [{"name": "scaled", "function": "scale", "input": {"x": "$input.x"}}],
@@ -206,10 +203,7 @@ class WithoutTheHead(RayTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.begin(nodes=2)
-        cls.cluster = cls.start().wait_until_up(120)
-        cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
-        deploy_total(cls.addresses[0])
+        cls.begin_with_total(nodes=2)
 
     def processes(self, kind):
         return [each.process for node in self.of_ray.list_all_nodes() for each in node.all_processes.get(kind, [])]

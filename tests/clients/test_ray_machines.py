@@ -6,7 +6,6 @@ import pathlib
 import unittest
 from unittest import mock
 
-from certificates import Authority
 from cluster_world import WITNESSED, Load, Switch, Witness
 from harness import PREFIX, Worker
 from ray_cluster import NEEDS_RAY, NEEDS_TIME, AutoscaledRay, RayTest
@@ -45,11 +44,7 @@ class Machines(RayTest):
         cls.addClassCleanup(os.close, before)
         cls.addClassCleanup(enter_network, f"/proc/self/fd/{before}")
         enter_network(f"/proc/{switch.holders['head'].pid}/ns/net")
-        authority, tls = Authority(cls.folder), cls.folder / "tls"
-        certificate, key = authority.issue("node", ",".join(f"IP:{each}" for each in switch.addresses.values()))
-        tls.mkdir()
-        for name, path in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", authority.certificate)):
-            (tls / name).write_bytes(pathlib.Path(path).read_bytes())
+        tls = cls.tls_folder(",".join(f"IP:{each}" for each in switch.addresses.values()))
         machines = {name: {"ip": switch.addresses[name], "pid": switch.holders[name].pid} for name in MACHINES}
         gpu = {"resources": {"CPU": 1, "GPU": 1}, "node_config": {}, "min_workers": 0, "max_workers": 2}
         cls.of_ray = AutoscaledRay(cls.folder, {"gpu": gpu}, ip=switch.addresses["head"], provider={

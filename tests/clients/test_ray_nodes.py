@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from unittest import mock
 
-from certificates import Authority
 from harness import PREFIX, claim_ports
 from ray_cluster import NEEDS_RAY, NEEDS_TIME, AutoscaledRay, RayTest, deploy_total, invoke
 
@@ -42,12 +41,7 @@ class OverTls(RayTest):
     @classmethod
     def setUpClass(cls):
         cls.begin(nodes=2)
-        authority = Authority(cls.folder)
-        certificate, key = authority.issue("node")
-        tls = cls.folder / "tls"
-        tls.mkdir()
-        for name, path in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", authority.certificate)):
-            (tls / name).write_bytes(pathlib.Path(path).read_bytes())
+        tls = cls.tls_folder()
         with mock.patch.dict(os.environ, {"PATH": f"{PREFIX / 'bin'}:{os.environ['PATH']}"}):
             serve = cls.lambent._usual_command(str(cls.folder / "key"), str(cls.folder), "127.0.0.1:0", str(tls))
         cls.cluster = cls.start(serve=[*serve, "--gpu", "emulated:tiny"]).wait_until_up(120)
