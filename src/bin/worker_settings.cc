@@ -11,7 +11,6 @@
 #include "bin/open_files.h"
 #include "core/domain/model_function.h"
 #include "decide/slice_scheduling/make_policy.h"
-#include "node/objects/limits.h"
 #include "node/worker/cpu_list.h"
 
 namespace lambent {
