@@ -298,6 +298,7 @@ NodeReport ClusterNode::own_report() const {
   report.node = self();
   report.shares_objects = true;
   report.shares_versions = true;
+  report.tells_not_begun = true;
   report.life = name_.life();
   report.takes_work = report.takes_work && !drained_ && name_.problem().empty();
   report.silence = silence_;
@@ -665,9 +666,10 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
     request->upgrade = http::upgrade_of(forward->call.request.headers);
   }
   // What came of a body that streams is not there to be sent again.
+  const bool tells = entry->report.tells_not_begun;
   if (forward->body || !request->has_body) {
-    request->keeps = [](const http::Response& answer) {
-      return answer.headers.contains(http::kNotBegun) || answer.headers.contains(http::kNotHere);
+    request->keeps = [tells](const http::Response& answer) {
+      return not_begun_by(answer.headers, tells) != NotBegun::kNo;
     };
   }
   // Weak: the request has the responder, which has this.
@@ -685,10 +687,11 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
           : NodeLinks::kConnectTime;
   links_.send(
       endpoint, request, Duration::zero(),
-      [this, forward, node, exchange, request](const LinkEnd& how) {
+      [this, forward, node, exchange, request, tells](const LinkEnd& how) {
         if (!exchange) *forward->client = std::move(request->responder);
         if (request->kept && how.kind == LinkEnd::Kind::kAnswered) {
-          return kept_from(forward, node, *request->kept);
+          return kept_from(forward, node, request->kept->status,
+                           not_begun_by(request->kept->headers, tells));
         }
         sent(forward, node, exchange.get(), request->answered, how);
       },
@@ -696,13 +699,13 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
 }
 
 // The node has begun nothing of the request: it stops, or does not have the function.
-void ClusterNode::kept_from(const ForwardPtr& forward, const std::string& node,
-                            const http::Response& answer) {
+void ClusterNode::kept_from(const ForwardPtr& forward, const std::string& node, int status,
+                            NotBegun why) {
   if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
     --entry->outstanding;
   }
-  if (!answer.headers.contains(http::kNotBegun)) {
-    return forward->was_home ? not_there(forward, answer.status) : go_home(forward);
+  if (why == NotBegun::kNotHere) {
+    return forward->was_home ? not_there(forward, status) : go_home(forward);
   }
   table_.stops(node);
   tell_watchers();

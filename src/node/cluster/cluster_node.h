@@ -19,6 +19,7 @@
 #include "node/cluster/node_credentials.h"
 #include "node/cluster/node_facts.h"
 #include "node/cluster/node_links.h"
+#include "node/cluster/not_begun.h"
 #include "node/cluster/other_members.h"
 #include "node/cluster/repeat_routes.h"
 #include "node/cluster/whole_exchange.h"
@@ -123,7 +124,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
   void send_to(const ForwardPtr& forward, const std::string& node);
-  void kept_from(const ForwardPtr& forward, const std::string& node, const http::Response& answer);
+  void kept_from(const ForwardPtr& forward, const std::string& node, int status, NotBegun why);
   void sent(const ForwardPtr& forward, const std::string& node, WholeExchange* exchange,
             bool answered, const LinkEnd& how);
   http::Request request_for(const Forward& forward) const;

@@ -246,6 +246,7 @@ std::string to_json(const NodeReport& report) {
               {"takes_work", report.takes_work},
               {"shares_objects", report.shares_objects},
               {"shares_versions", report.shares_versions},
+              {"tells_not_begun", report.tells_not_begun},
               {"slots", report.slots},
               {"load", report.load},
               {"memory_free", report.memory_free.count},
@@ -315,6 +316,7 @@ Result<NodeReport> parse_report(std::string_view text) {
   report.silence = milliseconds(static_cast<int64_t>(silence));
   report.shares_objects = is_true(object, "shares_objects");
   report.shares_versions = is_true(object, "shares_versions");
+  report.tells_not_begun = is_true(object, "tells_not_begun");
   report.slots = static_cast<uint32_t>(slots);
   report.load = static_cast<uint32_t>(load);
   report.memory_free = Bytes(memory);

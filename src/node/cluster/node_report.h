@@ -32,6 +32,9 @@ struct NodeReport {
   bool shares_objects = false;
   // It has the versions and aliases of functions that all nodes have. Likewise.
   bool shares_versions = false;
+  // What its answers say between nodes (http/forward_words.h) is its own word, and no function's.
+  // Likewise.
+  bool tells_not_begun = false;
   uint32_t slots = 1;
   uint32_t load = 0;
   Bytes memory_free;

@@ -15,6 +15,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .silence = seconds(90),
                           .shares_objects = true,
                           .shares_versions = true,
+                          .tells_not_begun = true,
                           .slots = 16,
                           .load = 3,
                           .memory_free = Bytes::gib(7),
@@ -43,6 +44,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->silence, seconds(90));
   EXPECT_TRUE(read->shares_objects);
   EXPECT_TRUE(read->shares_versions);
+  EXPECT_TRUE(read->tells_not_begun);
   EXPECT_EQ(read->tenants, report.tenants);
   EXPECT_EQ(read->slots, 16U);
   EXPECT_EQ(read->load, 3U);
@@ -125,13 +127,15 @@ TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {
 }
 
 TEST(NodeReportTest, AnOlderProgramSaysNothingOfObjectsAndAYoungerOneMaySayMore) {
-  std::string text = to_json({.node = "a", .shares_objects = true});
+  std::string text = to_json({.node = "a", .shares_objects = true, .tells_not_begun = true});
   text.replace(text.find("shares_objects"), 14, "shares_dreams!");
+  text.replace(text.find("tells_not_begun"), 15, "tells_of_dreams");
   text.replace(text.find("fetched"), 7, "pleased");
   text.replace(text.find("revoked"), 7, "rewoken");
   const auto read = parse_report(text);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->shares_objects);
+  EXPECT_FALSE(read->tells_not_begun);
 }
 
 TEST(NodeReportTest, WhatCannotBeReadStillSaysOfWhichProgramItIs) {
