@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "core/domain/stopping.h"
 #include "decide/slice_scheduling/decision_rules.h"
 #include "decide/slice_scheduling/slice_dispatcher_state.h"
 
@@ -111,8 +112,7 @@ void SliceDispatcher::State::on(const TimerFired&) { wake_at.reset(); }
 void SliceDispatcher::State::on(const DrainStarted&) {
   world.draining = true;
   ask_again.reset();
-  const Error error{ErrorCode::kUnavailable, "this worker takes no more work: it is shutting down"};
-  for (auto& [id, function] : world.functions) complete_all_queued(function, error);
+  for (auto& [id, function] : world.functions) complete_all_queued(function, stopping_error(true));
   for (auto& [id, instance] : world.instances) retire(instance);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "core/domain/stopping.h"
 #include "decide/slice_scheduling/batch_size.h"
 #include "decide/slice_scheduling/slice_dispatcher_state.h"
 
@@ -72,10 +73,7 @@ void SliceDispatcher::State::on(const RequestSubmitted& event) {
         Error{ErrorCode::kNotFound, "no pipeline function " + std::to_string(event.function.value) +
                                         " is deployed here"});
   }
-  if (world.draining) {
-    return complete(event.request, Error{ErrorCode::kUnavailable,
-                                         "this worker takes no more work: it is shutting down"});
-  }
+  if (world.draining) return complete(event.request, stopping_error(true));
   ++arrivals[event.function];
   window_moves = true;
   function->last_arrival = now;
@@ -142,9 +140,7 @@ void SliceDispatcher::State::put_back(QueuedRequest request, FunctionId id, cons
     return complete(request.id, Error{ErrorCode::kNotFound, "the function was deleted"});
   }
   if (counts && ++request.attempts >= options.most_attempts) return complete(request.id, error);
-  if (world.draining)
-    return complete(request.id, Error{ErrorCode::kUnavailable,
-                                      "this worker is shutting down; try again elsewhere"});
+  if (world.draining) return complete(request.id, stopping_error(true));
   enqueue(*function, request);
 }
 

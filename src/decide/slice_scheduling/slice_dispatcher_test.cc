@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/domain/stopping.h"
 #include "decide/slice_scheduling/decision_rules.h"
 #include "decide/slice_scheduling/fcfs_slices.h"
 #include "decide/slice_scheduling/testing/virtual_host.h"
@@ -311,8 +312,8 @@ TEST_F(Story, WhoDrainsFinishesWhatRunsAndTurnsTheRestAway) {
   decide(Assign{{running}, instance});
   const InvocationId queued = host_.submit(kBlur);
   host_.give(DrainStarted{});
-  EXPECT_EQ(error_of(queued).code, ErrorCode::kUnavailable);
-  EXPECT_EQ(error_of(host_.submit(kBlur)).code, ErrorCode::kUnavailable);
+  EXPECT_EQ(error_of(queued), stopping_error(true));
+  EXPECT_EQ(error_of(host_.submit(kBlur)), stopping_error(true));
   host_.run_for(seconds(1));
   EXPECT_FALSE(host_.outcomes().at(running).error);
   EXPECT_TRUE(host_.world().instances.empty());

@@ -208,9 +208,7 @@ void CallBatches::batch_ended(InvocationId id, Result<InvocationResult> result) 
       Result<InvocationResult> own = result;
       if (own.ok()) own->id = call;
       Call refused = take(call);
-      if (!own.ok() && own.error() == stopping_error(true)) {
-        own = stopping_error(refused.request.within_run);
-      }
+      if (!own.ok()) own = stopping_error_of(own.error(), refused.request.within_run);
       refused.done(std::move(own));
     }
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/domain/limits.h"
+#include "core/domain/stopping.h"
 #include "node/worker/isolation_choice.h"
 #include "node/worker/pipeline_measurement.h"
 
@@ -243,6 +244,7 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
     if (!live.begun) end.start = StartClass::kCold;  // none came up for it
     end.outcome = Outcome::kRejected;
     end.error = action.error;
+    if (!live.begun) end.error = stopping_error_of(*action.error, live.within_run);
     // An instance ended under it, or none came up: the client gets that sandbox's own words.
     if (owner != nullptr && !owner->last_end.payload.empty() &&
         owner->last_end.error == *action.error) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "core/domain/stopping.h"
 #include "node/worker/testing/pipeline_testing.h"
 
 namespace lambent::worker {
@@ -691,6 +692,29 @@ TEST_F(PipelineHostTest, WhatIsRemovedOrDrainedIsAnswered) {
   EXPECT_EQ(ends.at(one).error->code, ErrorCode::kNotFound);
   EXPECT_FALSE(host->status().describe(spec.id).ok());
   EXPECT_EQ(host->live(), 0u);
+}
+
+TEST_F(PipelineHostTest, WhatAWorkerThatStopsHasNotBegunIsRefusedAsSuch) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId running = submit(1);
+  all_ready(1);
+  std::vector<InvocationId> rest;
+  for (uint64_t number = 2; number < 10; ++number) rest.push_back(submit(number));
+  InvocationRequest step;
+  step.id = {1, 10};
+  step.payload = R"({"n": 1})";
+  step.within_run = true;
+  ASSERT_TRUE(host->submit(step, spec).ok());
+  host->drain();
+  EXPECT_FALSE(ends.contains(running));
+  ASSERT_TRUE(ends.contains(rest.back()));
+  EXPECT_EQ(ends.at(rest.back()).error, stopping_error(false)) << "another node may run it";
+  EXPECT_EQ(ends.at({1, 10}).error, stopping_error(true)) << "other steps of its run may have run";
+  // What a stage had and lost with it may have run.
+  end_stage_process(newest(0, 1));
+  ASSERT_TRUE(ends.contains(running));
+  EXPECT_FALSE(has_not_begun(ends.at(running).error->code, ends.at(running).error->message));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ void PipelineRequests::add(InvocationRequest& request, const FunctionSpec& spec)
   live.function = spec.id;
   live.name = spec.name;
   live.revision = spec.revision;
+  live.within_run = request.within_run;
   live.payload = std::exchange(request.payload, {});
   live.submitted = clock_.now();
   note_queued(live);

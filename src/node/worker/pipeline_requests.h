@@ -21,6 +21,7 @@ class PipelineRequests {
     FunctionId function;
     FunctionName name;
     uint64_t revision = 0;
+    bool within_run = false;  // as in InvocationRequest
     std::string payload;
     Instant submitted{};
     std::optional<Instant> begun;  // the last time

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/domain/stopping.h"
 #include "node/worker/call_prospects.h"
 #include "node/worker/sandbox_adoption.h"
 
@@ -232,7 +233,8 @@ std::unique_ptr<InvocationObjects> Worker::make_objects(objects::ObjectStore* st
   ObjectWaits::Events events;
   events.ready = [this](InvocationId id) { intake_.route(live_.at(id)); };
   events.failed = [this](InvocationId id, Error error) {
-    completions_.reject(id, std::move(error));
+    const bool within_run = live_.at(id).request.within_run;
+    completions_.reject(id, stopping_error_of(std::move(error), within_run));
   };
   return std::make_unique<InvocationObjects>(uses_.loop, *store, executors_, functions_,
                                              std::move(events));
@@ -419,10 +421,8 @@ void Worker::drain(std::function<void()> drained) {
   if (drain_.begin(std::move(drained))) {
     if (uses_.hand_over != nullptr && uses_.hand_over->begun())
       tell_what_ends(executors_, uses_.log);
-    if (objects_ != nullptr) {
-      objects_->fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
-    }
-    mounts_.fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+    if (objects_ != nullptr) objects_->fail_all(stopping_error(true));
+    mounts_.fail_all(stopping_error(true));
     driver_.handle(dispatch::DrainStarted{});
     pipelines_.drain();
     workflows_.room_made();

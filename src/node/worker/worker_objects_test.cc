@@ -1,6 +1,7 @@
 // What invocations need and make: the worker waits for objects before dispatch hears of a call.
 #include "core/base/sealed_memory.h"
 #include "core/domain/limits.h"
+#include "core/domain/stopping.h"
 #include "node/worker/limits.h"
 #include "node/worker/testing/worker_testing.h"
 
@@ -135,9 +136,13 @@ TEST_F(WorkerTest, WaitingForObjectsEndsAfterAnHourOrWhenTheWorkerStops) {
   EXPECT_EQ(late->result().error->code, ErrorCode::kDeadlineExceeded);
   request.id = new_invocation_id(random);
   const auto stopped = submit(request);
+  request.id = new_invocation_id(random);
+  request.within_run = true;
+  const auto step = submit(request);
   bool drained = false;
   worker->drain([&] { drained = true; });
-  EXPECT_EQ(stopped->result().error->code, ErrorCode::kUnavailable);
+  EXPECT_EQ(stopped->result().error, stopping_error(false)) << "another node may run it";
+  EXPECT_EQ(step->result().error, stopping_error(true));
   ASSERT_TRUE(until([&] { return drained; }));
 }
 
