@@ -46,6 +46,7 @@ Result<ClusterTold> listed_nodes(const std::vector<std::string>& nodes) {
 
 struct Sizes {
   uint32_t slots = 1;
+  uint32_t slots_of_gpu = 0;  // of those, for each GPU
   Bytes device_memory;
   std::vector<GpuFacts> gpus;
   std::vector<Bytes> for_functions;
@@ -58,9 +59,20 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
     sizes.device_memory += device.memory_total;
     sizes.gpus.push_back({device.name, device.memory_total});
   }
+  sizes.slots_of_gpu = config.concurrency;
   sizes.slots = devices.empty() ? std::max(1U, std::thread::hardware_concurrency())
                                 : static_cast<uint32_t>(devices.size()) * config.concurrency;
   return sizes;
+}
+
+// What its GPUs that were lost, or are drained, have for functions.
+std::vector<Bytes> lost_for_functions(const worker::Worker& worker, const Sizes& sizes) {
+  std::vector<Bytes> memory;
+  const std::vector<bool> lost = worker.status().gpus_lost();
+  for (size_t gpu = 0; gpu < std::min(lost.size(), sizes.for_functions.size()); ++gpu) {
+    if (lost[gpu]) memory.push_back(sizes.for_functions[gpu]);
+  }
+  return memory;
 }
 
 // Of what this node cannot read of the others', which has to be upgraded.
@@ -110,7 +122,13 @@ uint64_t hash_of(const tenants::AccessControl& access, const FunctionName& funct
 
 bool can_run_here(worker::Worker& worker, const FunctionSpec& spec) {
   if (spec.kind == FunctionKind::kPipeline) return worker.status().serves_pipeline(spec.id);
-  return holds(worker.deployments().gpus().own(), spec);
+  std::vector<Bytes> at_work;
+  const std::vector<Bytes>& own = worker.deployments().gpus().own();
+  const std::vector<bool> lost = worker.status().gpus_lost();
+  for (size_t gpu = 0; gpu < own.size(); ++gpu) {
+    if (gpu >= lost.size() || !lost[gpu]) at_work.push_back(own[gpu]);
+  }
+  return holds(at_work, spec);
 }
 
 // What runs of a workflow call, for the choice of their node.
@@ -139,7 +157,12 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
                              .gpus = sizes.gpus,
                              .for_functions = sizes.for_functions,
                              .slices = sizes.slices};
+  report.lost_for_functions = lost_for_functions(worker, sizes);
+  const auto slots_lost =
+      static_cast<uint32_t>(report.lost_for_functions.size()) * sizes.slots_of_gpu;
+  report.slots = std::max(sizes.slots, slots_lost + 1) - slots_lost;
   Bytes busy;
+  for (const Bytes lost : report.lost_for_functions) busy += lost;
   if (quotas != nullptr) {
     report.tenants = quotas->uses();
   }

@@ -437,6 +437,38 @@ class NodesWithOtherGpus(unittest.TestCase):
         self.assertEqual(cluster["b"].invoke("pair", {"again": 1}).json["event"], {"again": 1})
 
 
+    def test_a_gpu_that_is_drained_gets_no_work_and_what_only_it_can_run_waits_for_it(self):
+        cluster = Cluster(self, gpu={"a": "none", "b": "emulated:tiny", "c": "emulated:tiny"}, policy="random")
+        cluster.wait_until_up()
+        cluster["a"].create("one", make_zip({"app.py": ECHO.replace("VERSION", "1")}), tags={"lambent:gpu-memory": "64MiB"})
+        cluster.wait_for(lambda: all("one" in [each["name"] for each in cluster[node].request("GET", "/v1/functions").json["functions"]]
+                                     for node in "abc"))
+
+        def at_work(node):
+            told = cluster[node].request("GET", "/v1/cluster/report").json
+            return len(told["for_functions"]) - len(told.get("lost_for_functions", []))
+        cluster["b"].request("POST", "/v1/devices/0/drain")
+        cluster.wait_for(lambda: at_work("b") == 0)
+        time.sleep(3)  # until the others know: reports come once a second
+        for turn in range(12):
+            self.assertEqual(cluster["abc"[turn % 3]].invoke("one", {"n": turn}).json["event"], {"n": turn})
+        self.assertEqual(cluster.completed("one"), {"a": 0, "b": 0, "c": 12})
+        # It has not become too large for any node: it is deployed, and waits.
+        cluster["c"].request("POST", "/v1/devices/0/drain")
+        cluster.wait_for(lambda: at_work("c") == 0)
+        time.sleep(3)
+        cluster["a"].request("PUT", "/2015-03-31/functions/one/configuration", json.dumps({"Description": "changed"}))
+        answers = []
+        caller = threading.Thread(target=lambda: answers.append(cluster["a"].invoke("one", {"n": "later"}).json["event"]))
+        caller.start()
+        cluster.wait_for(lambda: sum(each["queued"] for node in "bc" for each in
+                                     cluster[node].request("GET", "/v1/functions", headers={"X-Lambent-Only-Here": "true"}).json["functions"]) == 1)
+        for node in "bc":
+            cluster[node].request("POST", "/v1/devices/0/undrain")
+        caller.join(30)
+        self.assertEqual(answers, [{"n": "later"}])
+
+
 class Members(unittest.TestCase):
     def test_they_are_told_with_leases_and_stay_while_they_answer(self):
         cluster = Cluster(self, told=False)

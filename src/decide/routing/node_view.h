@@ -33,7 +33,8 @@ class NodeView {
   virtual uint32_t size() const = 0;  // indices are below it
   virtual NodeLoad node(NodeIndex index) const = 0;
   virtual Warmth warmth(NodeIndex index, uint64_t function) const = 0;
-  // Whether the node has so many GPUs with so much memory each, whatever is on them.
+  // Whether the node has so many GPUs with so much memory each, whatever is on them. What was lost
+  // does not count.
   virtual bool could_hold(NodeIndex /*index*/, unsigned /*gpus*/, Bytes /*memory*/) const {
     return true;
   }

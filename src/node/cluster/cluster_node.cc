@@ -165,6 +165,20 @@ bool can_run_here(const MemberTable& table, const GpuRequest& needs) {
   return table.node(here).takes_work && table.could_hold(here, needs.gpus, needs.memory);
 }
 
+// Of nodes that have lost these GPUs, where no other has them: a request waits there until they are
+// back, here if this is one of them.
+std::optional<routing::Route> route_to_lost(const MemberTable& table, const GpuRequest& needs) {
+  const std::vector<routing::Serving> holding = table.holding(needs.gpus, needs.memory);
+  const std::vector<bool> serving = routing::serving_nodes(holding);
+  std::optional<routing::Route> found;
+  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
+    const bool waits = serving[index] && holding[index] == routing::Serving::kLater &&
+                       table.node(index).takes_work;
+    if (waits && (!found || index == table.own_index())) found = routing::Route{index};
+  }
+  return found;
+}
+
 // Where a request goes. Nothing: no node takes work, as this one says in its own words. An error:
 // no node that takes work has what it needs.
 Result<std::optional<routing::Route>> route_of(const routing::Policy& policy,
@@ -175,6 +189,7 @@ Result<std::optional<routing::Route>> route_of(const routing::Policy& policy,
   const auto route = is_run ? routing::place_run(policy, request, known->steps, table.ring(), table)
                             : policy.choose(request, table.ring(), table);
   if (route || !known || known->needs.gpus == 0) return route;
+  if (const auto waiting = route_to_lost(table, known->needs)) return waiting;
   if (const auto refusal = refusal_of(table, name.name, known->needs)) return *refusal;
   return route;
 }

@@ -240,12 +240,16 @@ std::vector<routing::Serving> MemberTable::holding(unsigned gpus, Bytes memory) 
   std::vector<routing::Serving> all;
   for (routing::NodeIndex index = 0; index < size(); ++index) {
     const auto there = gpus_of(index);
-    if (!there && gpus > 0) {
+    if (gpus == 0) {
+      all.push_back(routing::Serving::kCan);
+    } else if (!there) {
       all.push_back(routing::Serving::kUnknown);
-      continue;
+    } else if (!have_room(*there, memory, gpus)) {
+      all.push_back(routing::Serving::kCannot);
+    } else {
+      const bool can = !has_said(at(index).report) || could_hold(index, gpus, memory);
+      all.push_back(can ? routing::Serving::kCan : routing::Serving::kLater);
     }
-    const bool holds = gpus == 0 || have_room(*there, memory, gpus);
-    all.push_back(holds ? routing::Serving::kCan : routing::Serving::kCannot);
   }
   return all;
 }
@@ -297,7 +301,7 @@ routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function)
 }
 
 bool MemberTable::could_hold(routing::NodeIndex index, unsigned gpus, Bytes memory) const {
-  return have_room(entry_by_index_[index]->report.gpus_for_functions(), memory, gpus);
+  return have_room(entry_by_index_[index]->report.gpus_at_work(), memory, gpus);
 }
 
 uint64_t MemberTable::total_slots() const {

@@ -69,10 +69,11 @@ class MemberTable final : public routing::NodeView {
   std::vector<std::string> others() const;
   // What each node says of this pipeline, by routing::hash_of(), whether it answers now or not.
   std::vector<routing::Serving> serving(uint64_t pipeline) const;
-  // The same of an invocation that takes so many GPUs with so much memory each.
+  // The same of an invocation that takes so many GPUs with so much memory each: later, where the
+  // node has them with those that were lost.
   std::vector<routing::Serving> holding(unsigned gpus, Bytes memory) const;
-  // What each of its GPUs has for a function, as the node says, or those who tell of it; nothing:
-  // neither.
+  // What each of its GPUs has for a function, also those that were lost, as the node says, or those
+  // who tell of it; nothing: neither.
   std::optional<std::vector<Bytes>> gpus_of(routing::NodeIndex index) const;
   // Null: it is no member.
   Entry* find(const std::string& node);

@@ -183,6 +183,30 @@ TEST(MemberTableTest, WhatNodesHaveForAFunctionOrAreToldToHave) {
   EXPECT_EQ(table.holding(2, Bytes::gib(8)), (Says{kCannot, kCan, kCannot}));
 }
 
+TEST(MemberTableTest, AGpuThatWasLostHoldsNothingUntilItIsBack) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  NodeReport own = report("a");
+  own.version = "1";
+  table.set_own_report(own);
+  NodeReport pair = report("b");
+  pair.version = "1";
+  pair.for_functions = std::vector{Bytes::gib(8), Bytes::gib(8)};
+  pair.lost_for_functions = {Bytes::gib(8)};
+  table.reported("b", pair);
+  NodeReport one = report("c");
+  one.version = "1";
+  one.for_functions = std::vector{Bytes::gib(8)};
+  table.reported("c", one);
+  using enum routing::Serving;
+  using Says = std::vector<routing::Serving>;
+  EXPECT_EQ(table.holding(1, Bytes::gib(8)), (Says{kCannot, kCan, kCan}));
+  EXPECT_EQ(table.holding(2, Bytes::gib(8)), (Says{kCannot, kLater, kCannot}));
+  EXPECT_TRUE(table.could_hold(1, 1, Bytes::gib(8)));
+  EXPECT_FALSE(table.could_hold(1, 2, Bytes::gib(8)));
+  EXPECT_EQ(table.gpus_of(1)->size(), 2U) << "it is no node that never could";
+}
+
 TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());

@@ -52,17 +52,28 @@ bool read_gpus(const json& object, NodeReport& report) {
   return true;
 }
 
-// Likewise.
-bool read_for_functions(const json& object, NodeReport& report) {
-  const auto found = object.find("for_functions");
-  if (found == object.end()) return true;
-  if (!found->is_array() || found->size() > kMostGpus) return false;
-  std::vector<Bytes>& memory = report.for_functions.emplace();
-  for (const json& each : *found) {
+// Of each GPU; there is such a list.
+bool read_memory(const json& list, std::vector<Bytes>& memory) {
+  if (!list.is_array() || list.size() > kMostGpus) return false;
+  for (const json& each : list) {
     if (!each.is_number_unsigned() || each.get<uint64_t>() > UINT64_MAX / 2) return false;
     memory.emplace_back(each.get<uint64_t>());
   }
   return true;
+}
+
+// Programs before say nothing of either.
+bool read_for_functions(const json& object, NodeReport& report) {
+  const auto all = object.find("for_functions");
+  if (all != object.end() && !read_memory(*all, report.for_functions.emplace())) return false;
+  const auto lost = object.find("lost_for_functions");
+  return lost == object.end() || read_memory(*lost, report.lost_for_functions);
+}
+
+json json_of(const std::vector<Bytes>& memory) {
+  json list = json::array();
+  for (const Bytes each : memory) list.push_back(each.count);
+  return list;
 }
 
 // Programs before say nothing of it.
@@ -210,6 +221,15 @@ std::vector<Bytes> NodeReport::gpus_for_functions() const {
   return memory;
 }
 
+std::vector<Bytes> NodeReport::gpus_at_work() const {
+  std::vector<Bytes> memory = gpus_for_functions();
+  for (const Bytes lost : lost_for_functions) {
+    const auto found = std::ranges::find(memory, lost);
+    if (found != memory.end()) memory.erase(found);
+  }
+  return memory;
+}
+
 Warmth NodeReport::warmth(uint64_t function) const {
   // Of two entries of one function the better is the last.
   const auto after =
@@ -261,10 +281,9 @@ std::string to_json(const NodeReport& report) {
     object["pipelines"] = json_of(*report.pipelines, kMostPipelines);
     object["pipelines_later"] = json_of(report.pipelines_later, kMostPipelines);
   }
-  if (report.for_functions) {
-    json memory = json::array();
-    for (const Bytes each : *report.for_functions) memory.push_back(each.count);
-    object["for_functions"] = std::move(memory);
+  if (report.for_functions) object["for_functions"] = json_of(*report.for_functions);
+  if (!report.lost_for_functions.empty()) {
+    object["lost_for_functions"] = json_of(report.lost_for_functions);
   }
   if (report.silence > Duration::zero()) {
     object["silence_ms"] = static_cast<uint64_t>(report.silence / milliseconds(1));

@@ -41,6 +41,8 @@ struct NodeReport {
   std::vector<GpuFacts> gpus;
   // What each GPU on which functions take turns has for one. Programs before say nothing of it.
   std::optional<std::vector<Bytes>> for_functions = {};
+  // What those of them have that were lost or are drained. Likewise.
+  std::vector<Bytes> lost_for_functions = {};
   // Those that its pipelines have, also those that are lost. Programs before say nothing of it.
   std::vector<SliceShape> slices = {};
   // Pipelines that its slices or GPUs can serve, by routing::hash_of(), sorted. Programs before say
@@ -61,6 +63,8 @@ struct NodeReport {
 
   // What is known of that, else what its GPUs have.
   std::vector<Bytes> gpus_for_functions() const;
+  // The same without what was lost.
+  std::vector<Bytes> gpus_at_work() const;
   // Of `fetched` and `absent` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
 };

@@ -21,6 +21,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
                           .for_functions = std::vector{Bytes::gib(15)},
+                          .lost_for_functions = {Bytes::gib(15)},
                           .slices = {{"2g.20gb", 28, Bytes::gib(20)}},
                           .pipelines = std::vector<uint64_t>{2, 8},
                           .pipelines_later = {3, 4},
@@ -51,6 +52,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
   EXPECT_EQ(read->gpus, report.gpus);
   EXPECT_EQ(read->for_functions, report.for_functions);
+  EXPECT_EQ(read->lost_for_functions, report.lost_for_functions);
   EXPECT_EQ(read->slices, report.slices);
   EXPECT_EQ(read->pipelines, report.pipelines);
   EXPECT_EQ(read->pipelines_later, report.pipelines_later);
@@ -73,6 +75,19 @@ TEST(NodeReportTest, FunctionsFindWhatANodeSaysOrElseItsGpus) {
     changed.replace(changed.find("777"), 3, wrong);
     EXPECT_FALSE(parse_report(changed).ok()) << wrong;
   }
+}
+
+TEST(NodeReportTest, GpusThatWereLostAreNotAtWork) {
+  const Bytes small = Bytes::gib(8);
+  const Bytes large = Bytes::gib(16);
+  NodeReport report{.node = "a", .for_functions = std::vector{small, large, small}};
+  EXPECT_EQ(report.gpus_at_work(), report.for_functions);
+  report.lost_for_functions = {small, large, large};
+  EXPECT_EQ(report.gpus_at_work(), std::vector{small}) << "one that it does not have is none";
+  EXPECT_EQ(report.gpus_for_functions(), report.for_functions);
+  report.lost_for_functions = {Bytes(777)};
+  std::string text = to_json(report);
+  EXPECT_FALSE(parse_report(text.replace(text.find("777"), 3, "-77")).ok());
 }
 
 TEST(NodeReportTest, SlicesThatCanNotBeAreNoReport) {

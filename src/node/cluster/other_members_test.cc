@@ -72,6 +72,10 @@ TEST_F(OtherMembersTest, AFunctionWithGpusIsTakenByOneThatHasThemOrWaitsForIt) {
   table_.reported("b", report("b"));
   table_.reported("c", report("c", Bytes::gib(16)));
   EXPECT_EQ(taker(), "c");
+  NodeReport lost_gpu = report("c", Bytes::gib(16));
+  lost_gpu.lost_for_functions = {Bytes::gib(16)};
+  table_.reported("c", lost_gpu);
+  EXPECT_EQ(taker(), std::nullopt) << "until its GPU is back";
   table_.unreachable("c");
   EXPECT_EQ(taker(), std::nullopt);
   table_.reported("c", report("c"));

@@ -215,6 +215,15 @@ std::string WorkerStatus::devices_json() const {
   return json_text(json{{"devices", devices}});
 }
 
+std::vector<bool> WorkerStatus::gpus_lost() const {
+  std::vector<bool> lost;
+  for (const scheduling::Device& device : uses_.dispatcher.fleet().devices()) {
+    const DeviceState state = uses_.care.status(device.options.id).state;
+    lost.push_back(state == DeviceState::kLost || state == DeviceState::kDrained);
+  }
+  return lost;
+}
+
 std::string WorkerStatus::slices_json(TenantId tenant) const {
   return uses_.pipelines.status().slices_json(tenant);
 }

@@ -54,6 +54,9 @@ class WorkerStatus {
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
   // All devices and their state, as JSON.
   std::string devices_json() const;
+  // Of each GPU on which functions take turns, in the order of ClusterGpus::own(): whether it was
+  // lost or is drained, so that it gets no work before it is back.
+  std::vector<bool> gpus_lost() const;
   // The slices of a tenant's pipelines, as JSON.
   std::string slices_json(TenantId tenant) const;
   // Pipelines that could run here if all were free; whether one of them is.
