@@ -146,6 +146,10 @@ std::vector<routing::Step> steps_of(const worker::Worker& worker,
   return steps;
 }
 
+uint32_t load_of(const worker::Worker& worker) {
+  return static_cast<uint32_t>(worker.status().invocations());
+}
+
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched,
@@ -166,9 +170,7 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   if (quotas != nullptr) {
     report.tenants = quotas->uses();
   }
-  // One look for all tenants: a look for each would be at all sandboxes as often as there are
-  // tenants.
-  report.load = static_cast<uint32_t>(worker.status().invocations());
+  report.load = load_of(worker);
   for (const SandboxStatus& sandbox : worker.status().sandboxes(Metering::kNone, std::nullopt)) {
     if (sandbox.state != "idle") {
       busy += sandbox.device_memory;
@@ -250,6 +252,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
                                  made->volumes_, made->replica_.get(), loop.now());
               },
+          .load = [&worker] { return load_of(worker); },
           .find = [&worker, &access, made = made.get()](
                       const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)

@@ -182,6 +182,21 @@ class OneClusterOfThree(unittest.TestCase):
         self.assertEqual(ran, [30] * 4)
         self.assertGreater(sum(self.cluster.status(name)["requests"]["forwarded"] for name in "abc"), 0)
 
+    def test_a_burst_does_not_stay_at_the_node_that_it_reaches(self):
+        deploy(self.cluster["a"], "burst")
+        self.cluster["a"].invoke("burst", {})
+        owner = self.cluster.owner("burst")
+        slots = next(member["slots"] for member in self.cluster.status(owner)["members"] if member["self"])
+        # All come within one report of the owner, and are more than it has slots.
+        callers = [threading.Thread(target=self.cluster[owner].invoke, args=("burst", {"seconds": 2})) for _ in range(4 * slots)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(60)
+        ran = self.cluster.completed("burst")
+        self.assertEqual(sum(ran.values()), 4 * slots + 1)
+        self.assertLessEqual(ran[owner] - 1, 2 * slots, ran)
+
     def test_changes_and_removals_come_to_all(self):
         deploy(self.cluster["c"], "echo")
         self.cluster["b"].invoke("echo", {})

@@ -18,7 +18,7 @@ constexpr Duration kReportTimeout = seconds(1);
 constexpr Duration kDrainTimeout = seconds(5);
 // In which each node asks another one at least once.
 constexpr Duration kToldTime = seconds(2);
-// An own report is as old as this at most when a node is chosen.
+// An own report is as old as this at most when a node is chosen, but for its load.
 constexpr Duration kOwnReportAge = milliseconds(50);
 // So many nodes are tried for one request.
 constexpr unsigned kMostAttempts = 8;
@@ -303,7 +303,10 @@ void ClusterNode::tick() {
 
 void ClusterNode::refresh_own_report() {
   const Instant now = uses_.loop.now();
-  if (own_report_at_ + kOwnReportAge > now && own_report_at_ != Instant::min()) return;
+  // Those of a burst come within one report, and would all find this node as idle as the first did.
+  if (own_report_at_ + kOwnReportAge > now && own_report_at_ != Instant::min()) {
+    return table_.set_own_load(facts_.load());
+  }
   own_report_at_ = now;
   table_.set_own_report(own_report());
 }

@@ -55,6 +55,8 @@ class MemberTable final : public routing::NodeView {
   // Forgets members whose lease ran out and that do not answer.
   void expire(Instant now);
   void set_own_report(NodeReport report);
+  // What this node has to do now, which a report of a moment ago does not say.
+  void set_own_load(uint32_t load) { entries_.at(self_).report.load = load; }
   // What is wrong with this node, for people; empty: nothing.
   void set_own_problem(std::string problem);
 

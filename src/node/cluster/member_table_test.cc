@@ -183,6 +183,17 @@ TEST(MemberTableTest, WhatNodesHaveForAFunctionOrAreToldToHave) {
   EXPECT_EQ(table.holding(2, Bytes::gib(8)), (Says{kCannot, kCan, kCannot}));
 }
 
+TEST(MemberTableTest, WhatTheNodeItselfHasToDoCountsBeforeItsNextReport) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.set_own_report(report("a", 1));
+  table.set_own_load(4);
+  EXPECT_EQ(table.node(table.own_index()).load, 4U);
+  EXPECT_EQ(table.total_load(), 4U);
+  table.set_own_report(report("a", 2));
+  EXPECT_EQ(table.node(table.own_index()).load, 2U);
+}
+
 TEST(MemberTableTest, AGpuThatWasLostHoldsNothingUntilItIsBack) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());

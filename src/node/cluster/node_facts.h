@@ -21,6 +21,8 @@ struct GpuRequest {
 // What the node tells of itself, and asks about its functions. All outlive it.
 struct NodeFacts {
   std::function<NodeReport()> report;
+  // NodeReport::load as it is now: asked for each request.
+  std::function<uint32_t()> load;
   // A function or version that is known here, by its qualified name.
   struct Known {
     FunctionName record;                    // of an alias, its first version's

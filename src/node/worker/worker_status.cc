@@ -115,12 +115,8 @@ std::vector<SandboxStatus> WorkerStatus::sandboxes(Metering metering,
 }
 
 uint64_t WorkerStatus::invocations() const {
-  uint64_t all = uses_.mounts.count();
-  for (const dispatch::TenantStatus& status :
-       uses_.dispatcher.tenant_status(uses_.loop.clock().now())) {
-    all += status.running + status.waiting;
-  }
-  return all;
+  return uses_.mounts.count() + uses_.dispatcher.queued() + uses_.dispatcher.in_flight() +
+         uses_.pipelines.live();
 }
 
 // Functions of other tenants are not named; that one of them runs, and for how long at most, is

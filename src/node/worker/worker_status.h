@@ -41,7 +41,7 @@ class WorkerStatus {
                                         size_t limit) const;
   // Of one tenant; nothing: of all.
   std::vector<SandboxStatus> sandboxes(Metering metering, std::optional<TenantId> tenant) const;
-  // Of all tenants: invocations that run or wait.
+  // Of all tenants: invocations that run or wait. Cheap enough for each request.
   uint64_t invocations() const;
   struct Counts {
     uint64_t queued = 0;
