@@ -415,9 +415,12 @@ void NodeSharedCatalog::look() {
   const bool is_behind = not_given_.size() >= kMostNotGiven;
   for (catalog::SharedInvocation& each : std::exchange(not_given_, {})) resume(std::move(each));
   ask_time();
-  if (is_behind) return;
+  // A slow database answers behind the next look, which would be at the same functions once more.
+  if (is_behind || std::exchange(is_looking_, true)) return;
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
-    if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
+    if (*self == nullptr) return;
+    if (!owners.ok()) return (*self)->looked();
+    (*self)->claim(*owners);
   });
 }
 
@@ -428,7 +431,8 @@ void NodeSharedCatalog::claim(const std::vector<std::string>& owners) {
   }
   shared_->functions_to_claim(lost, take_over_.after(), kFunctionsAtOnce,
                               [self = self_, lost](const auto& functions) {
-                                if (*self == nullptr || !functions.ok()) return;
+                                if (*self == nullptr) return;
+                                if (!functions.ok()) return (*self)->looked();
                                 (*self)->claim_of(lost, *functions);
                               });
 }
@@ -439,8 +443,19 @@ void NodeSharedCatalog::claim_of(const std::vector<std::string>& lost,
                                  [this](const auto& function) { return prospect_of(function); });
   // Also for none: what this process had without knowing it comes with the next look.
   shared_->claim(lost, std::move(taken), kClaimedAtOnce, [self = self_](auto invocations) {
-    if (*self != nullptr) (*self)->claimed(std::move(invocations));
+    if (*self == nullptr) return;
+    (*self)->looked();
+    (*self)->claimed(std::move(invocations));
   });
+}
+
+asynchronous::Copy NodeSharedCatalog::copy_of(const std::string& tenant,
+                                              const FunctionName& function) const {
+  const auto spec = worker_->find_function(function);
+  if (spec.ok())
+    return is_being_made(*spec) ? asynchronous::Copy::kComing : asynchronous::Copy::kHere;
+  const bool is_there = others_.is_there(tenant, function.name);
+  return is_there ? asynchronous::Copy::kComing : asynchronous::Copy::kNone;
 }
 
 asynchronous::Prospect NodeSharedCatalog::prospect_of(
@@ -449,14 +464,7 @@ asynchronous::Prospect NodeSharedCatalog::prospect_of(
   const auto known = access_->find_tenant(tenant);
   if (!known.ok()) return asynchronous::Prospect::kUnknown;
   const FunctionName called{known->id, name};
-  const auto spec = worker_->find_function(called);
-  if (!spec.ok()) {
-    const bool is_to_come = others_.is_there(tenant, name);
-    return is_to_come ? asynchronous::Prospect::kWaits : asynchronous::Prospect::kUnknown;
-  }
-  if (is_being_made(*spec)) return asynchronous::Prospect::kWaits;
-  const bool has_taker = others_.taker_of(tenant, called).has_value();
-  return has_taker ? asynchronous::Prospect::kRuns : asynchronous::Prospect::kWaits;
+  return asynchronous::prospect_of(copy_of(tenant, called), others_.taker_of(tenant, called));
 }
 
 void NodeSharedCatalog::claimed(Result<std::vector<catalog::SharedInvocation>> claimed) {
@@ -490,17 +498,13 @@ void NodeSharedCatalog::resume(catalog::SharedInvocation invocation) {
   }
   FunctionName function = invocation.request.function;
   function.tenant = tenant->id;
+  const auto next =
+      asynchronous::next_of(copy_of(invocation.tenant, function),
+                            others_.taker_of(invocation.tenant, function), others_.self);
+  // It is looked at again, as one of no process.
+  if (!next) return give(std::move(invocation), others_.self);
+  if (*next != others_.self) return give(std::move(invocation), *next);
   const auto spec = worker_->find_function(function);
-  // Another node can run it, or this one once it has its copy.
-  const bool is_to_come =
-      spec.ok() ? is_being_made(*spec) : others_.is_there(invocation.tenant, function.name);
-  if (is_to_come) return give(std::move(invocation), others_.self);
-  if (spec.ok()) {
-    const auto taker = others_.taker_of(invocation.tenant, function);
-    // In this moment no node can run it any more: it is looked at again, as one of no process.
-    if (!taker) return give(std::move(invocation), others_.self);
-    if (*taker != others_.self) return give(std::move(invocation), *taker);
-  }
   catalog::AsyncInvocation pending = catalog::pending_of(std::move(invocation));
   pending.request.function.tenant = tenant->id;
   if (spec.ok()) pending.function = spec->id;

@@ -91,6 +91,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void claim(const std::vector<std::string>& owners);
   void claim_of(const std::vector<std::string>& lost,
                 const std::vector<catalog::TenantFunction>& functions);
+  // The look has ended, well or not.
+  void looked() { is_looking_ = false; }
+  asynchronous::Copy copy_of(const std::string& tenant, const FunctionName& function) const;
   asynchronous::Prospect prospect_of(const catalog::TenantFunction& function) const;
   void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
   void resume(catalog::SharedInvocation invocation);
@@ -115,6 +118,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   // As they were read last: their settings. Nothing: they were not read yet.
   std::optional<std::map<std::string, std::string>> tenants_;
   asynchronous::TakeOver take_over_;
+  bool is_looking_ = false;  // at what lost nodes have
   // That the catalog did not take back or give away: it is tried again.
   std::vector<catalog::SharedInvocation> not_given_;
   bool versions_are_brought_ = false;

@@ -2,6 +2,24 @@
 
 namespace lambent::asynchronous {
 
+std::optional<std::string> next_of(Copy copy, const std::optional<std::string>& taker,
+                                   const std::string& self) {
+  switch (copy) {
+    case Copy::kHere:
+      return taker;
+    case Copy::kComing:
+      return std::nullopt;
+    case Copy::kNone:
+      break;
+  }
+  return self;
+}
+
+Prospect prospect_of(Copy copy, const std::optional<std::string>& taker) {
+  if (copy == Copy::kNone) return Prospect::kUnknown;
+  return copy == Copy::kHere && taker ? Prospect::kRuns : Prospect::kWaits;
+}
+
 std::vector<TenantFunction> TakeOver::choose(
     const std::vector<TenantFunction>& functions, size_t most,
     const std::function<Prospect(const TenantFunction&)>& of) {

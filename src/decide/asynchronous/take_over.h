@@ -1,11 +1,12 @@
 // TakeOver: of which functions a node takes over what lost nodes had, told by who could run them.
 // What none can run now stays with the lost node, so that it takes no place of what can. A state
-// machine; used by bin/node_shared_catalog on the loop thread.
+// machine, and pure functions; used by bin/node_shared_catalog on the loop thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,28 @@ namespace lambent::asynchronous {
 // Their names.
 using TenantFunction = std::pair<std::string, std::string>;
 
+// This node's copy of a function.
+enum class Copy {
+  kHere,
+  kComing,  // the cluster has the function, and this node is still copying it, or could not
+  kNone,    // nothing is known of it
+};
+
+// Of an invocation that was taken over, or that another node gave: which node has it next. This
+// one runs it, or refuses it for good if no node ever could. To another it is given, which runs it.
+// Nothing: it waits, and is looked at again. `taker`: as routing::taker_of() says, of a function
+// that is here.
+std::optional<std::string> next_of(Copy copy, const std::optional<std::string>& taker,
+                                   const std::string& self);
+
 // What would become of an invocation that was taken over.
 enum class Prospect {
   kRuns,     // here or at another node; or is refused, since no node ever could
   kWaits,    // for nodes that could run it, and do not answer
   kUnknown,  // this node does not know the function, perhaps not yet
 };
+
+Prospect prospect_of(Copy copy, const std::optional<std::string>& taker);
 
 class TakeOver {
  public:

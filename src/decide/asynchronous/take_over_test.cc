@@ -71,5 +71,31 @@ TEST_F(TakeOverTest, WhatIsOverIsForgotten) {
   EXPECT_EQ(look(), Names{});
 }
 
+TEST(ProspectTest, ANodeThatIsStillCopyingAFunctionLeavesItsCallsToOthers) {
+  EXPECT_EQ(prospect_of(Copy::kComing, "a"), Prospect::kWaits);
+  EXPECT_EQ(prospect_of(Copy::kHere, "a"), Prospect::kRuns);
+  EXPECT_EQ(prospect_of(Copy::kHere, "b"), Prospect::kRuns) << "it is given to b";
+  EXPECT_EQ(prospect_of(Copy::kHere, std::nullopt), Prospect::kWaits);
+  EXPECT_EQ(prospect_of(Copy::kNone, std::nullopt), Prospect::kUnknown);
+}
+
+TEST(ProspectTest, WhatCameAllTheSameWaitsForTheCopyAndIsNotRefused) {
+  EXPECT_EQ(next_of(Copy::kComing, std::nullopt, "a"), std::nullopt);
+  EXPECT_EQ(next_of(Copy::kComing, "a", "a"), std::nullopt);
+  EXPECT_EQ(next_of(Copy::kHere, "a", "a"), "a");
+  EXPECT_EQ(next_of(Copy::kHere, "b", "a"), "b");
+  EXPECT_EQ(next_of(Copy::kHere, std::nullopt, "a"), std::nullopt) << "of a node that is lost";
+  EXPECT_EQ(next_of(Copy::kNone, std::nullopt, "a"), "a") << "it says that there is none";
+}
+
+// Two nodes that look in the same moment choose the same: who claims first has it (Leases).
+TEST(ProspectTest, TwoNodesThatLookAtOnceChooseTheSameFunctions) {
+  TakeOver a, c;
+  const std::vector<TenantFunction> pending{{"t", "f"}, {"t", "g"}};
+  const auto of = [](const TenantFunction&) { return Prospect::kRuns; };
+  EXPECT_EQ(a.choose(pending, 10, of), pending);
+  EXPECT_EQ(c.choose(pending, 10, of), pending);
+}
+
 }  // namespace
 }  // namespace lambent::asynchronous

@@ -760,6 +760,45 @@ TEST_P(Leases, InvocationsOfANodeThatLivesAreNotClaimed) {
   FAIL() << "the lease of a session that ended was not free";
 }
 
+TEST_P(Leases, OfTwoNodesThatLookInOneMomentOneHasEachInvocation) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(b_, kOne).ok());
+  ASSERT_TRUE(submit(b_, kTwo).ok());
+  const Owner c{"c", "c1"};
+  const auto other = postgres("", url());
+  const auto claim_of_c = [&] {
+    EXPECT_TRUE(other->begin().ok());
+    auto claimed = claim_shared(*other, c, {"b"}, kOfF, 10, kNow);
+    EXPECT_TRUE(other->run("COMMIT").ok());
+    return claimed;
+  };
+  // Both have chosen the function, and c claims before a has committed.
+  ASSERT_TRUE(database_->begin().ok());
+  const auto claimed = claim_shared(*database_, a_, {"b"}, kOfF, 1, kNow);
+  ASSERT_TRUE(claimed.ok());
+  ASSERT_EQ(claimed->size(), 1U);
+  auto of_c = claim_of_c();
+  ASSERT_TRUE(of_c.ok()) << to_string(of_c.error());
+  EXPECT_TRUE(of_c->empty()) << "what a has left comes with its next look";
+  ASSERT_TRUE(database_->run("COMMIT").ok());
+  of_c = claim_of_c();
+  ASSERT_EQ(of_c->size(), 1U);
+  const InvocationId first = claimed->front().request.id;
+  const InvocationId second = of_c->front().request.id;
+  EXPECT_NE(first, second);
+  // Nor does a node begin what another one has, such as b once it is back.
+  const auto begin = [&](const Owner& owner, InvocationId id) {
+    return commit([&](Database& database) {
+             return begin_shared_async(database, owner, "default", id);
+           })
+        .ok();
+  };
+  for (const Owner& not_its : {b_, c}) EXPECT_FALSE(begin(not_its, first)) << not_its.node;
+  for (const Owner& not_its : {b_, a_}) EXPECT_FALSE(begin(not_its, second)) << not_its.node;
+  EXPECT_TRUE(begin(a_, first));
+  EXPECT_TRUE(begin(c, second));
+}
+
 TEST_P(Leases, TwoNodesOfOneNameAreRefused) {
   SKIP_WITHOUT_SERVER();
   auto first = postgres("b", url());

@@ -35,7 +35,8 @@ class OtherMembersTest : public ::testing::Test {
 
   MemberTable table_{"a"};
   std::optional<NodeFacts::Known> known_ = NodeFacts::Known{.record = kFunction};
-  NodeFacts facts_{.report = {}, .load = {}, .find = [this](const FunctionName&) { return known_; }};
+  NodeFacts facts_{
+      .report = {}, .load = {}, .find = [this](const FunctionName&) { return known_; }};
   SeededRandom random_{1};
   OtherMembers others_{table_, facts_, random_, nullptr};
 };

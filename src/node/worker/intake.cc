@@ -276,8 +276,8 @@ void Intake::waited_for_mounts(InvocationId id, Duration waited, Result<void> re
   LiveInvocation& live = uses_.live.at(id);
   live.waited_for_mounts = waited;
   if (result.ok()) return route(live);
-  uses_.completions.reject(
-      id, stopping_error_of(std::move(result).error(), live.request.within_run));
+  uses_.completions.reject(id,
+                           stopping_error_of(std::move(result).error(), live.request.within_run));
 }
 
 void Intake::route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec) {
