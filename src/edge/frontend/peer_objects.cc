@@ -1,12 +1,19 @@
 #include "edge/frontend/peer_objects.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "core/base/sealed_memory.h"
 #include "core/crypto/crypto.h"
+#include "core/crypto/sha256.h"
 #include "core/http/forward_service.h"
 #include "node/objects/limits.h"
 
@@ -16,7 +23,9 @@ namespace {
 constexpr Duration kPeerTimeout = seconds(10);
 // What is still being made there is waited for so long at a time, so that it keeps no thread.
 constexpr const char* kWaitSeconds = "2";
-constexpr Bytes kPieceOfObject = Bytes::mib(16);
+constexpr Bytes kPart = Bytes::mib(8);
+// Of one object at once: while one comes, the other node makes the digest of the next.
+constexpr size_t kPartsAtOnce = 2;
 
 Error failed(const http::Endpoint& peer, const http::Response& response) {
   const bool unknown = response.status == 404;
@@ -59,9 +68,10 @@ Result<http::Response> describe(http::BlockingClient& client, const ObjectSource
 }
 
 // Nodes of an earlier version send no digest.
-Result<void> check_digest(const ObjectSource& source, ObjectId object, const http::Response& part) {
+Result<void> check_digest(const ObjectSource& source, ObjectId object, const http::Response& part,
+                          const crypto::Digest& digest) {
   const std::string_view said = part.headers.get("x-lambent-digest");
-  if (said.empty() || said == crypto::to_hex(crypto::sha256(part.body))) return {};
+  if (said.empty() || said == crypto::to_hex(digest)) return {};
   return Error{ErrorCode::kDataLoss, "object " + to_string(object) + " came from " +
                                          http::to_string(source.endpoint) +
                                          " with other bytes than were sent; ask again"};
@@ -77,6 +87,85 @@ Error lost_error(ObjectId object, const std::vector<std::string>& lost) {
 
 bool is_being_made(const http::Response& known) {
   return known.headers.get("x-lambent-state") == "expected";
+}
+
+// An object on its way, in parts that each are there once they are whole and have their digest.
+// Shared by the threads that bring them.
+struct Parts {
+  const ObjectSource& source;
+  ObjectId object;
+  Bytes size;
+  int memfd;
+  std::atomic<uint64_t> next = 0;       // begins there; beyond the size: there are no more
+  std::atomic<bool> is_failed = false;  // one could not be had
+};
+
+Result<void> write_at(int fd, Bytes at, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at.count));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return error_from_errno("write to an object's memory", errno);
+    bytes.remove_prefix(static_cast<size_t>(written));
+    at += Bytes(static_cast<uint64_t>(written));
+  }
+  return {};
+}
+
+// Its digest is made and it is written as it comes.
+Result<void> bring_part(http::BlockingClient& client, const Parts& parts, Bytes at) {
+  const Bytes size = std::min(kPart, parts.size - at);
+  http::Request get = request_for(parts.source, "GET", parts.object);
+  get.headers.add("Range", "bytes=" + std::to_string(at.count) + "-" +
+                               std::to_string(at.count + size.count - 1));
+  crypto::Sha256 digest;
+  Bytes came;
+  Result<void> written;
+  const auto take = [&](std::string_view bytes) {
+    if (came + Bytes(bytes.size()) > size) return false;
+    digest.add(bytes);
+    written = write_at(parts.memfd, at + came, bytes);
+    came += Bytes(bytes.size());
+    return written.ok();
+  };
+  const auto part = client.stream(get, kPeerTimeout, take);
+  RETURN_IF_ERROR(written);
+  if (!part.ok()) return part.error();
+  if (part->status != 206 || came != size) return failed(parts.source.endpoint, *part);
+  return check_digest(parts.source, parts.object, *part, digest.digest());
+}
+
+// Until there are no more, or one could not be had.
+Result<void> bring_parts(http::BlockingClient& client, Parts& parts) {
+  while (!parts.is_failed) {
+    const Bytes at(parts.next.fetch_add(kPart.count));
+    if (at >= parts.size) break;
+    const Result<void> brought = bring_part(client, parts, at);
+    if (brought.ok()) continue;
+    parts.is_failed = true;
+    return brought;
+  }
+  return {};
+}
+
+// All of them, by this thread and by more where there are several.
+Result<void> bring_all(http::BlockingClient& client, Parts& parts) {
+  std::vector<std::future<Result<void>>> others;
+  for (size_t each = 1; each < kPartsAtOnce && parts.size > kPart; ++each) {
+    try {
+      others.push_back(std::async(std::launch::async, [&parts] {
+        http::BlockingClient its_own(parts.source.endpoint);
+        return bring_parts(its_own, parts);
+      }));
+    } catch (const std::system_error&) {
+      break;  // there is no thread to be had: this one brings them all
+    }
+  }
+  Result<void> outcome = bring_parts(client, parts);
+  for (auto& other : others) {
+    const Result<void> brought = other.get();
+    if (outcome.ok()) outcome = brought;
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -102,19 +191,8 @@ Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Byt
                      " has " + to_string(size) + "; here at most " + to_string(most) + " fit"};
   }
   ASSIGN_OR_RETURN(brought.memfd, new_memory(size));
-  for (Bytes at; at < size;) {
-    const Bytes piece = std::min(kPieceOfObject, size - at);
-    http::Request get = request_for(source, "GET", object);
-    get.headers.add("Range", "bytes=" + std::to_string(at.count) + "-" +
-                                 std::to_string(at.count + piece.count - 1));
-    ASSIGN_OR_RETURN(const http::Response part, client.send(get, kPeerTimeout));
-    if (part.status != 206 || part.body.size() != piece.count) {
-      return failed(source.endpoint, part);
-    }
-    RETURN_IF_ERROR(check_digest(source, object, part));
-    RETURN_IF_ERROR(write_all(brought.memfd.get(), part.body));
-    at += piece;
-  }
+  Parts parts{.source = source, .object = object, .size = size, .memfd = brought.memfd.get()};
+  RETURN_IF_ERROR(bring_all(client, parts));
   RETURN_IF_ERROR(seal(brought.memfd.get()));
   return brought;
 }
