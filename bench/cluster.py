@@ -2,8 +2,8 @@
 """bench cluster: what a node adds that passes a request on to another, the rate of one node and of three, and of objects between nodes, on
 one machine.
 
-With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run. Beside it
-clusters of 4, 8 and 1,000 nodes, which are simulated (cluster_sim_bench).
+With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run, and as large
+an object between two nodes of Ray. Beside it clusters of 4, 8 and 1,000 nodes, which are simulated (cluster_sim_bench).
 docs/internals/benchmarks.md says what each figure means. Usage: cluster.py [--quick] [--repeats N] [--seconds S] [--ray PYTHON]
 """
 import argparse
@@ -119,7 +119,8 @@ def simulated(quick):
 def contract(result, quick):
     """The keys that shared tables have; null: not measured in this run."""
     return {"hop_added_us": result["added_p50_us"], "rps_1": result["rps_one_node"], "rps_3": result["rps_three_nodes"],
-            "object_gb_s": result["object_gbps"], "over_ray_serve": result.get("forwarded_rps_over_serve"),
+            "object_gb_s": result["object_gbps"], "ray_object_gb_s": result.get("ray_object_gbps"),
+            "over_ray_serve": result.get("forwarded_rps_over_serve"),
             "over_ray_task": round(result["forwarded_rps"] / result["ray_task_rps"], 1) if "ray_task_rps" in result else None,
             "simulated": simulated(quick)}
 
@@ -138,7 +139,7 @@ def check_ray(python):
 def beside_ray(python, repeats, seconds):
     """What Ray's own ways take, by cluster_ray.py under that interpreter, and our load generator against Ray Serve."""
     script = pathlib.Path(__file__).with_name("cluster_ray.py")
-    process = subprocess.Popen([python, "-B", str(script), str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    process = subprocess.Popen([python, "-B", str(script), str(seconds), str(repeats), str(OBJECT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)
     try:
         tasks = json.loads(process.stdout.readline())

@@ -76,7 +76,8 @@ class KeysTest(unittest.TestCase):
                     "object_here_gbps", "rps_1", "rps_3", "object_gb_s"):
             self.assertGreater(result[key], 0, key)
         self.assertEqual(result["hop_added_us"], result["added_p50_us"])
-        self.assertEqual((result["over_ray_serve"], result["over_ray_task"]), (None, None))  # without --ray
+        without_ray = (result["over_ray_serve"], result["over_ray_task"], result["ray_object_gb_s"])
+        self.assertEqual(without_ray, (None, None, None))
         self.assertEqual(set(result["simulated"]), {"4", "8", "1000"})
 
     def test_cluster_sim(self):
