@@ -5,8 +5,8 @@ import subprocess
 import threading
 import unittest
 
-from cluster_world import WITNESSED, Load, Witness
-from harness import PREFIX, HttpError
+from cluster_world import WITNESSED, Load, SlowLink, Witness
+from harness import PREFIX, HttpError, make_zip
 from test_cluster import Cluster
 
 
@@ -43,6 +43,8 @@ class StrangeNodes(unittest.TestCase):
         cluster.wait_for(lambda: strange()["state"] == "up")
         self.assertEqual((strange()["version"], strange()["problem"]), ("9.9", ""))
         for changed, words in (({"memory_free": 1 << 35}, "free GPU memory"),                # a lie
+                               ({"for_functions": [1 << 35]}, "for a function on one of its GPUs"),
+                               ({"for_functions": [1, 1]}, "2 GPUs for functions, and has 1"),
                                ({"slots": "many"}, "node 's' version 9.9: upgrade this node"),          # another version's
                                ({"node": "t"}, "node 't' answers at its address")):
             server.report = {**self.GOOD, **changed}
@@ -55,6 +57,45 @@ class StrangeNodes(unittest.TestCase):
         server.report = self.GOOD
         cluster.wait_for(lambda: strange()["state"] == "up")
         self.assertEqual(strange()["problem"], "")
+
+
+class OlderLink(SlowLink):
+    """The way to a node of a program before, which does not keep functions from saying what nodes tell each other."""
+
+    def changed(self, data):
+        return data.replace(b'"tells_not_begun"', b'"tells_otherwise"').replace(b"X-Function-Says-It!", self.word)
+
+
+class WhatAFunctionSays(unittest.TestCase):
+    PROGRAM = """
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(404)
+        self.send_header("X-Function-Says-It!", "true")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"it")
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+
+    def test_its_request_does_not_run_twice_because_of_words_between_nodes(self):
+        for word in (b"X-Lambent-Not-Begun", b"X-Lambent-Not-Here"):
+            cluster = Cluster(self, names="ab", told=False)
+            link = OlderLink(self, cluster["b"].address[1], 0)
+            link.word = word
+            members = [{"node": "a", "address": cluster.addresses["a"]}, {"node": "b", "address": f"http://127.0.0.1:{link.port}"}]
+            for name in "ab":
+                cluster[name].request("PUT", "/v1/cluster/members", json.dumps({"source": "test", "members": members}))
+                cluster.wait_for(lambda name=name, cluster=cluster: set(cluster.states(name).values()) == {"up"})
+            cluster["a"].create("web", make_zip({"app.py": self.PROGRAM}), runtime="python3", handler="python3 app.py",
+                                tags={"lambent:kind": "http"})
+            cluster.set_drained("a", True)
+            with self.subTest(word):
+                with self.assertRaises(HttpError) as caught:
+                    cluster["a"].request("GET", "/f/web/")
+                self.assertEqual((caught.exception.status, caught.exception.body), (404, b"it"))
+                self.assertEqual(cluster.completed("web"), {"a": 0, "b": 1})
 
 
 class Upgrade(unittest.TestCase):

@@ -23,11 +23,30 @@ Error invalid() {
 // What cannot be is not believed: functions would go there because of it.
 Result<void> check(const NodeReport& report) {
   Bytes memory;
-  for (const GpuFacts& gpu : report.gpus) memory += gpu.memory;
-  if (report.memory_free <= memory) return {};
-  return Error{ErrorCode::kInvalidArgument, "it reports " + to_string(report.memory_free) +
-                                                " of free GPU memory, and its GPUs have " +
-                                                to_string(memory)};
+  Bytes largest;
+  for (const GpuFacts& gpu : report.gpus) {
+    memory += gpu.memory;
+    largest = std::max(largest, gpu.memory);
+  }
+  if (report.memory_free > memory) {
+    return Error{ErrorCode::kInvalidArgument, "it reports " + to_string(report.memory_free) +
+                                                  " of free GPU memory, and its GPUs have " +
+                                                  to_string(memory)};
+  }
+  const std::vector<Bytes> for_functions = report.gpus_for_functions();
+  if (for_functions.size() > report.gpus.size()) {
+    return Error{ErrorCode::kInvalidArgument, "it reports " + std::to_string(for_functions.size()) +
+                                                  " GPUs for functions, and has " +
+                                                  std::to_string(report.gpus.size())};
+  }
+  for (const Bytes each : for_functions) {
+    if (each <= largest) continue;
+    return Error{ErrorCode::kInvalidArgument, "it reports " + to_string(each) +
+                                                  " for a function on one of its GPUs, and the "
+                                                  "largest has " +
+                                                  to_string(largest)};
+  }
+  return {};
 }
 
 bool read_number(const json& object, const char* key, uint64_t most, uint64_t& value) {

@@ -63,7 +63,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
 }
 
 TEST(NodeReportTest, FunctionsFindWhatANodeSaysOrElseItsGpus) {
-  NodeReport report{.node = "a", .gpus = {{"T4", Bytes::gib(16)}}};
+  NodeReport report{.node = "a", .gpus = {{"T4", Bytes::gib(16)}}};  // of a program before
   EXPECT_EQ(parse_report(to_json(report))->gpus_for_functions(), std::vector{Bytes::gib(16)});
   // All of its GPUs are kept for pipelines.
   report.for_functions.emplace();
@@ -192,6 +192,21 @@ TEST(NodeReportTest, ANodeThatReportsMoreFreeMemoryThanItsGpusHaveIsNotBelieved)
   const auto refused = parse_report(to_json(report));
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("free GPU memory"), std::string::npos);
+}
+
+TEST(NodeReportTest, ANodeThatReportsMoreForAFunctionThanItsGpusHaveIsNotBelieved) {
+  const Bytes size = Bytes::gib(16);
+  NodeReport report{
+      .node = "a", .gpus = {{"T4", size}, {"T4", size}}, .for_functions = std::vector{size}};
+  EXPECT_TRUE(parse_report(to_json(report)).ok());
+  report.for_functions = std::vector{size, size + Bytes(1)};
+  const auto larger = parse_report(to_json(report));
+  ASSERT_FALSE(larger.ok());
+  EXPECT_NE(larger.error().message.find("the largest has 16 GiB"), std::string::npos);
+  report.for_functions = std::vector{size, size, size};
+  const auto more = parse_report(to_json(report));
+  ASSERT_FALSE(more.ok());
+  EXPECT_NE(more.error().message.find("3 GPUs for functions, and has 2"), std::string::npos);
 }
 
 }  // namespace
