@@ -1,5 +1,6 @@
 """A cluster whose nodes are drained, stopped and started one after the other under load, as an upgrade does it; and `lambent cluster`."""
 import http.server
+import itertools
 import json
 import subprocess
 import threading
@@ -57,6 +58,21 @@ class StrangeNodes(unittest.TestCase):
         server.report = self.GOOD
         cluster.wait_for(lambda: strange()["state"] == "up")
         self.assertEqual(strange()["problem"], "")
+
+
+SERVED = """
+import http.server, json, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps(handler(event, None)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
 
 
 class OlderLink(SlowLink):
@@ -146,6 +162,40 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(load.failed, {})
         self.cluster[owner].start()  # which has what it accepted
         self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
+        self.assertEqual([run for run, times in self.witness.begun.items() if times > 1], [])
+
+    def test_so_are_requests_with_short_bodies_that_stream(self):
+        self.cluster["a"].create("web", make_zip({"app.py": WITNESSED + SERVED}), runtime="python3", handler="python3 app.py",
+                                 tags={"lambent:kind": "http", **self.witness.tags})
+        self.cluster["a"].request("POST", "/f/web/", json.dumps({"id": "first"}))
+        owner = self.cluster.owner("web")
+        done, answered, failed = threading.Event(), [], []
+
+        def ask(name, number):
+            for turn in itertools.count():
+                if done.is_set():
+                    return
+                run = f"{name}-{number}-{turn}"
+                try:
+                    reply = self.cluster[name].request("POST", "/f/web/", json.dumps({"id": run, "seconds": 0.2}))
+                    (answered if reply.json == {"id": run} else failed).append(run)
+                except (HttpError, OSError) as error:
+                    failed.append((run, error))
+        # More than it runs at once, as above.
+        callers = [threading.Thread(target=ask, args=(name, number)) for name in "abc" if name != owner for number in range(6)]
+        for caller in callers:
+            caller.start()
+        try:
+            self.cluster.wait_for(lambda: len(answered) > 60, 60)
+            self.assertGreater(self.cluster.completed("web")[owner], 1)
+            self.assertEqual(self.cluster[owner].stop(), 0)
+            before = len(answered)
+            self.cluster.wait_for(lambda: len(answered) > before + 30, 60)
+        finally:
+            done.set()
+            for caller in callers:
+                caller.join(60)
+        self.assertEqual(failed, [])
         self.assertEqual([run for run, times in self.witness.begun.items() if times > 1], [])
 
     def test_a_node_gets_work_again_and_who_waits_too_short_is_told(self):

@@ -46,6 +46,13 @@ Error node_lost(const std::string& node, const std::string& why) {
                                        "to other nodes"};
 }
 
+// Whether any node may run it that has what it takes.
+bool runs_anywhere(http::Destination destination) {
+  return destination == http::Destination::kAnyNode ||
+         destination == http::Destination::kAnyNodeAndMore ||
+         destination == http::Destination::kHereOrAnyNode;
+}
+
 bool changes_catalog(http::Destination destination) {
   return destination == http::Destination::kHome;
 }
@@ -555,7 +562,8 @@ void ClusterNode::answer_here(const ForwardPtr& forward) {
   ++counts_.here;
   http::Request request = forward->call.request;
   if (forward->body) request.body = *forward->body;
-  forward->call.here(std::move(request), std::move(*forward->client));
+  forward->call.here(std::move(request), forward->streamed ? forward->streamed->hand_on()
+                                                           : std::move(*forward->client));
 }
 
 void ClusterNode::go_home(const ForwardPtr& forward) {
@@ -678,16 +686,21 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
         std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
     request->has_body = !forward->body->empty();
   } else {
-    request =
-        std::make_shared<http_relay::RelayedRequest>(std::move(head), std::move(*forward->client));
-    request->has_body = has_body(forward->call.request);
+    const bool streams_body = has_body(forward->call.request);
+    if (streams_body && !forward->streamed && runs_anywhere(forward->call.destination)) {
+      forward->streamed = std::make_shared<ResendableExchange>(forward->client, kept_of_bodies_);
+    }
+    request = std::make_shared<http_relay::RelayedRequest>(
+        std::move(head),
+        forward->streamed ? http::Responder(forward->streamed) : std::move(*forward->client));
+    request->has_body = streams_body;
     request->upgrade = http::upgrade_of(forward->call.request.headers);
   }
-  // What came of a body that streams is not there to be sent again.
   const bool tells = entry->report.tells_not_begun;
-  if (forward->body || !request->has_body) {
-    request->keeps = [tells](const http::Response& answer) {
-      return not_begun_by(answer.headers, tells) != NotBegun::kNo;
+  if (forward->body || !request->has_body || forward->streamed) {
+    request->keeps = [tells, streamed = forward->streamed](const http::Response& answer) {
+      const bool is_here = !streamed || streamed->may_be_resent();
+      return is_here && not_begun_by(answer.headers, tells) != NotBegun::kNo;
     };
   }
   // Weak: the request has the responder, which has this.
@@ -706,7 +719,11 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   links_.send(
       endpoint, request, Duration::zero(),
       [this, forward, node, exchange, request, tells](const LinkEnd& how) {
-        if (!exchange) *forward->client = std::move(request->responder);
+        if (forward->streamed) {
+          forward->streamed->rest();
+        } else if (!exchange) {
+          *forward->client = std::move(request->responder);
+        }
         if (request->kept && how.kind == LinkEnd::Kind::kAnswered) {
           return kept_from(forward, node, request->kept->status,
                            not_begun_by(request->kept->headers, tells));
@@ -728,11 +745,8 @@ void ClusterNode::kept_from(const ForwardPtr& forward, const std::string& node, 
   table_.stops(node);
   tell_watchers();
   forward->refused_by = node;
-  const auto destination = forward->call.destination;
-  const bool may_go_elsewhere = destination == http::Destination::kAnyNode ||
-                                destination == http::Destination::kAnyNodeAndMore ||
-                                destination == http::Destination::kHereOrAnyNode;
-  if (may_go_elsewhere && !forward->was_home && forward->attempts < kMostAttempts) {
+  if (runs_anywhere(forward->call.destination) && !forward->was_home &&
+      forward->attempts < kMostAttempts) {
     ++counts_.retried;
     return choose(forward);
   }

@@ -22,6 +22,7 @@
 #include "node/cluster/not_begun.h"
 #include "node/cluster/other_members.h"
 #include "node/cluster/repeat_routes.h"
+#include "node/cluster/resendable_exchange.h"
 #include "node/cluster/whole_exchange.h"
 
 namespace lambent::cluster {
@@ -104,11 +105,13 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     http::ForwardCall call;
     std::shared_ptr<http::Responder> client;
     std::shared_ptr<const std::string> body;  // null: it streams
-    std::string repeat_key;                   // of repeats by the same client; empty: none
-    std::vector<std::string> left;            // nodes that may know, of kWhoKnows
-    std::vector<std::string> silent;          // of these nodes those that did not answer
-    std::optional<http::Response> known;      // the first answer that is not "unknown"
-    std::optional<Error> unsure;              // why it is not told whether there is the function
+    // Of a body that streams: the client as nodes see it, one after the other; null: there is none.
+    std::shared_ptr<ResendableExchange> streamed = nullptr;
+    std::string repeat_key;               // of repeats by the same client; empty: none
+    std::vector<std::string> left;        // nodes that may know, of kWhoKnows
+    std::vector<std::string> silent;      // of these nodes those that did not answer
+    std::optional<http::Response> known;  // the first answer that is not "unknown"
+    std::optional<Error> unsure;          // why it is not told whether there is the function
     unsigned attempts = 0;
     Instant sent_at{};
     bool was_home = false;        // asked because another node does not have the function
@@ -149,6 +152,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   std::vector<std::string> asked_;  // for a report, and have not answered
   ClusterCounts counts_;
   RepeatRoutes repeats_;
+  // Bytes of bodies that stream. Shared with their exchanges.
+  const std::shared_ptr<size_t> kept_of_bodies_ = std::make_shared<size_t>(0);
   bool shares_catalog_ = false;
   bool drained_ = false;
   Duration silence_{};
