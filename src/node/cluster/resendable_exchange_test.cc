@@ -6,7 +6,7 @@ namespace lambent::cluster {
 namespace {
 
 // A client's side, as a server's connection is.
-class FakeClient final : public http::Responder::Exchange, public http::StreamedExchange {
+class StreamingClient final : public http::Responder::Exchange, public http::StreamedExchange {
  public:
   struct Seen {
     Sink sink;
@@ -15,7 +15,7 @@ class FakeClient final : public http::Responder::Exchange, public http::Streamed
     bool finished = false;
     bool cut_off = false;
   };
-  explicit FakeClient(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  explicit StreamingClient(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
 
   void send(http::Response response) override {
     seen_->bytes = response.body;
@@ -45,7 +45,7 @@ class FakeClient final : public http::Responder::Exchange, public http::Streamed
 };
 
 // A node on the way to which the body is.
-struct Receiver {
+struct NodeReceiver {
   std::string body;
   bool ended = false;
 
@@ -59,20 +59,20 @@ struct Receiver {
 class ResendableExchangeTest : public testing::Test {
  protected:
   // As http_relay ends with it: its sink is no more.
-  void refuse(Receiver& receiver) {
+  void refuse(NodeReceiver& receiver) {
     exchange->hold(true);
     exchange->rest();
     receiver.body = "gone";
   }
   void bytes(const std::string& text) { client->sink.on_bytes(text); }
 
-  std::shared_ptr<FakeClient::Seen> client = std::make_shared<FakeClient::Seen>();
+  std::shared_ptr<StreamingClient::Seen> client = std::make_shared<StreamingClient::Seen>();
   std::shared_ptr<size_t> kept = std::make_shared<size_t>(0);
   std::shared_ptr<http::Responder> responder =
-      std::make_shared<http::Responder>(std::make_shared<FakeClient>(client));
+      std::make_shared<http::Responder>(std::make_shared<StreamingClient>(client));
   std::shared_ptr<ResendableExchange> exchange =
       std::make_shared<ResendableExchange>(responder, kept);
-  Receiver first, second;
+  NodeReceiver first, second;
 };
 
 TEST_F(ResendableExchangeTest, TheSecondNodeGetsTheBodyFromItsBeginAndTheRestAsItComes) {
