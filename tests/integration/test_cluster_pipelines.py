@@ -3,6 +3,7 @@ one instance are never of two nodes."""
 import json
 import re
 import subprocess
+import threading
 import time
 import unittest
 
@@ -68,6 +69,37 @@ class ANodeThatLosesItsSlices(unittest.TestCase):
             cluster["a"].invoke("p", {"n": 1})
         self.assertEqual((raised.exception.status, raised.exception.headers["x-lambent-code"]), (503, "UNAVAILABLE"))
         self.assertIn("lost or drained (c)", str(raised.exception))
+
+
+class ANodeThatStops(unittest.TestCase):
+    def test_what_waits_in_its_queue_is_run_by_another(self):
+        cluster = Cluster(self, names="abc", policy="random", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "emulated:a100-80gb-mig"},
+                          own_flags={"b": SLICES, "c": SLICES})
+        cluster.wait_until_up()
+        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
+        cluster["a"].create("p", package, handler="pipeline.json", timeout=60, tags={"lambent:kind": "pipeline"})
+        cluster.wait_for(lambda: all(len(cluster[node].request("GET", "/v1/cluster/report").json["pipelines"]) == 1 for node in "bc"))
+        time.sleep(3)  # until the first node knows
+        for turn in range(6):
+            cluster["a"].invoke("p", {"n": turn})
+        failed, answered = [], []
+
+        def ask(number):
+            try:
+                reply = cluster["a"].invoke("p", {"n": number, "seconds": 1, "slow": "second"})
+                (answered if "x-amz-function-error" not in reply.headers and reply.json["n"] == 30 * number else failed).append(reply.body)
+            except HttpError as error:
+                failed.append(error)
+        callers = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
+        for caller in callers:
+            caller.start()
+        queued = lambda: sum(each["queued"] for each in cluster["b"].request(
+            "GET", "/v1/functions", headers={"X-Lambent-Only-Here": "true"}).json["functions"])
+        cluster.wait_for(lambda: queued() > 1)
+        self.assertEqual(cluster["b"].stop(), 0)
+        for caller in callers:
+            caller.join(90)
+        self.assertEqual((failed, len(answered)), ([], 16))
 
 
 class ANodeWithoutSlices(unittest.TestCase):
