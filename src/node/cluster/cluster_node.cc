@@ -699,8 +699,8 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
   const bool tells = entry->report.tells_not_begun;
   if (forward->body || !request->has_body || forward->streamed) {
     request->keeps = [tells, streamed = forward->streamed](const http::Response& answer) {
-      const bool is_here = !streamed || streamed->may_be_resent();
-      return is_here && not_begun_by(answer.headers, tells) != NotBegun::kNo;
+      if (not_begun_by(answer.headers, tells) == NotBegun::kNo) return false;
+      return !streamed || streamed->refused();
     };
   }
   // Weak: the request has the responder, which has this.

@@ -11,6 +11,14 @@ http::Responder ResendableExchange::hand_on() {
   return http::Responder(shared_from_this());
 }
 
+bool ResendableExchange::refused() {
+  if (!keeps_) return false;
+  rest();
+  http::StreamedExchange* stream = client_->stream();
+  if (stream != nullptr && !has_ended_) stream->hold(true);
+  return true;
+}
+
 void ResendableExchange::abandon() {
   if (!is_handed_on_) return;
   const http::Responder over = std::move(*client_);
@@ -61,7 +69,8 @@ void ResendableExchange::take(std::string_view bytes) {
   const bool passes = may_give() && !is_giving_ && given_ == kept_.size();
   const bool is_too_much = kept_.size() + bytes.size() > kMostKeptOfBody.count ||
                            *kept_of_all_ + bytes.size() > kMostKeptBodies.count;
-  if (keeps_ && is_too_much) keep_no_more();
+  // Between two receivers all of it is needed.
+  if (keeps_ && is_too_much && sink_.on_bytes) keep_no_more();
   if (keeps_) {
     counted_ += bytes.size();
     *kept_of_all_ += bytes.size();

@@ -33,6 +33,9 @@ class ResendableExchange final : public http::Responder::Exchange,
 
   // Whether the next receiver gets the body from its begin.
   bool may_be_resent() const { return keeps_; }
+  // Its receiver begins nothing of it: what comes from now on is for the next one. False: there is
+  // none to be, since the beginning is gone.
+  bool refused();
   // Its receiver is gone: nothing comes until it is received again.
   void rest() { sink_ = {}; }
   // Who gets this answers the client for good: once it goes the client is answered or cut off.

@@ -106,6 +106,21 @@ TEST_F(ResendableExchangeTest, WhatComesBetweenTwoNodesIsTheSeconds) {
   EXPECT_TRUE(second.ended);
 }
 
+TEST_F(ResendableExchangeTest, WhatComesBehindARefusalIsNotLostHoweverMuchItIs) {
+  first.begin(*exchange);
+  bytes("abc");
+  ASSERT_TRUE(exchange->refused());
+  EXPECT_TRUE(client->held);
+  exchange->hold(false);  // the node is there still, until its answer has ended
+  EXPECT_TRUE(client->held);
+  const std::string rest(kMostKeptOfBody.count, 'x');
+  bytes(rest);
+  EXPECT_EQ(first.body, "abc");
+  refuse(first);
+  second.begin(*exchange);
+  EXPECT_EQ(second.body, "abc" + rest);
+}
+
 TEST_F(ResendableExchangeTest, ABodyThatIsWholeIsGivenAgainWithItsEnd) {
   first.begin(*exchange);
   bytes("abc");
@@ -122,6 +137,7 @@ TEST_F(ResendableExchangeTest, OfALongBodyNothingIsKept) {
   bytes("abc");
   bytes(std::string(kMostKeptOfBody.count, 'x'));
   EXPECT_FALSE(exchange->may_be_resent());
+  EXPECT_FALSE(exchange->refused());
   EXPECT_EQ(*kept, 0U);
   EXPECT_EQ(first.body.size(), 3 + kMostKeptOfBody.count);
   bytes("more");
