@@ -40,7 +40,10 @@ void AnswerWriter::write(RequestUnderWay& request, Then then) {
   for (WantedOutput& output : request.outputs.all) {
     if (output.is_kept) continue;
     if (!output.as_object) {
-      if (!request.outputs.are_inline) output.bytes.resize(output.size.count);
+      // The thread that copies makes its pages, not this one.
+      if (!request.outputs.are_inline) {
+        output.bytes = std::make_unique_for_overwrite<char[]>(output.size.count);
+      }
       continue;
     }
     if (output.early) {
@@ -66,7 +69,7 @@ void AnswerWriter::copy(RequestUnderWay& request, Then then) {
     if (output.as_object) {
       transfer.pieces.back().fd = output.file.get();
     } else {
-      transfer.pieces.back().pointer = output.bytes.data();
+      transfer.pieces.back().pointer = output.bytes.get();
     }
   }
   transfer.on_end = [this, &request, then = std::move(then)](Result<void> outcome) {
@@ -106,9 +109,8 @@ void AnswerWriter::encode(const RequestUnderWay& request, Then then) {
       continue;
     }
     by_value += output.size;
-    outputs.push_back({.bytes = request.outputs.are_inline
-                                    ? std::string_view(out + output.offset, output.size.count)
-                                    : std::string_view(output.bytes)});
+    const char* bytes = request.outputs.are_inline ? out + output.offset : output.bytes.get();
+    outputs.push_back({.bytes = {bytes, output.size.count}});
   }
   if (by_value <= kInlineAnswer) return then(encoded(request, outputs));
   auto answer = std::make_shared<Result<Answer>>(Error{});

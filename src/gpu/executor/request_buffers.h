@@ -34,7 +34,7 @@ struct WantedOutput {
   bool stays = true;                 // as an object it stays there; else its content is another's
   CUdeviceptr from = 0;              // where it is copied to the host from
   uint64_t offset = 0;               // in the instance's page-locked memory, if all go through that
-  std::string bytes;                 // else, by value
+  std::unique_ptr<char[]> bytes;     // else, by value
   std::optional<EarlyMemory> early;  // an object's, until it is copied
   OwnedFd file;                      // an object's
 };
