@@ -1,5 +1,6 @@
 #include "edge/frontend/body_collector.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -18,6 +19,18 @@ using OfTenants = std::map<TenantId, size_t>;
 void release(OfTenants& of_tenants, TenantId tenant, size_t bytes) {
   const auto its = of_tenants.find(tenant);
   if (its != of_tenants.end() && (its->second -= bytes) == 0) of_tenants.erase(its);
+}
+
+// Longer bodies get their place at once, when so much is there.
+constexpr Bytes kLongBody = Bytes::mib(1);
+
+// None: it comes in chunks.
+std::optional<uint64_t> length_of(const http::Headers& headers) {
+  const std::string_view length = headers.get("Content-Length");
+  uint64_t bytes = 0;
+  if (length.empty()) return std::nullopt;
+  std::from_chars(length.data(), length.data() + length.size(), bytes);
+  return bytes;
 }
 
 // A request whose body arrives. Shared by the callbacks of its exchange.
@@ -40,7 +53,16 @@ struct Arrival {
     }
     *arriving += bytes.size();
     if (limit.tenant) (*of_tenants)[*limit.tenant] += bytes.size();
+    reserve(request.body.size() + bytes.size());
     request.body += bytes;
+  }
+  // Of a long one the place for all that may come, so that it is not copied each time that it has
+  // doubled. Memory is taken only as bytes arrive.
+  void reserve(size_t so_far) {
+    if (so_far <= kLongBody.count || request.body.capacity() >= so_far) return;
+    const auto length = length_of(request.headers);
+    request.body.reserve(
+        std::clamp<uint64_t>(length.value_or(limit.most.count), so_far, limit.most.count));
   }
   void end() {
     if (std::exchange(is_over, true)) return;
@@ -69,13 +91,6 @@ struct Arrival {
   bool is_over = false;
 };
 
-bool is_longer(const http::Headers& headers, Bytes most) {
-  const std::string_view length = headers.get("Content-Length");
-  uint64_t bytes = 0;
-  std::from_chars(length.data(), length.data() + length.size(), bytes);
-  return bytes > most.count;
-}
-
 }  // namespace
 
 bool has_body(const http::Headers& headers) {
@@ -90,7 +105,7 @@ void BodyCollector::collect(http::Request request, http::Responder responder,
   if (stream == nullptr || !has_body(request.headers)) {
     return then(std::move(request), std::move(responder));
   }
-  const bool is_too_long = is_longer(request.headers, limit.most);
+  const bool is_too_long = length_of(request.headers).value_or(0) > limit.most.count;
   auto arrival = std::make_shared<Arrival>();
   arrival->request = std::move(request);
   arrival->request.body.clear();
