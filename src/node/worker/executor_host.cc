@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/sealed_memory.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/executor_host.h"
@@ -29,6 +28,7 @@ ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
     : loop_(dependencies.loop),
       log_(dependencies.log),
       run_files_(std::move(dependencies.run_files)),
+      copies_(std::move(dependencies.run_copies)),
       folders_of_mounts_(std::move(dependencies.folders_of_mounts)),
       built_in_(setting.built_in),
       links_(dependencies.links),
@@ -105,10 +105,18 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = instances_.ids_of(key);
+  // What it has answered does not end with it. Another thread may be reading the same memory.
+  for (const SandboxId id : all) {
+    const Instance* instance = instances_.find(id);
+    if (instance == nullptr || instance->answer == nullptr) continue;
+    const std::shared_ptr<AnswerCopy> copy = instance->answer;
+    answer_copied(id, copy, copy->read());
+  }
   size_t suspects = 0;  // what ran, and what was being loaded
   for (const SandboxId id : all) {
-    const Instance& instance = *instances_.find(id);
-    if (instance.ready ? instance.runs() : instance.added) ++suspects;
+    const Instance* instance = instances_.find(id);
+    if (instance == nullptr) continue;
+    if (instance->ready ? instance->runs() : instance->added) ++suspects;
   }
   suspects += clients_.added_to(key);
   // One that ran by itself did it. Otherwise it was one of several: from now on each runs by
@@ -221,7 +229,7 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceFailed& message) {
   // The package was checked when it was deployed. What the place lacks, another try may find.
   KernelInstanceEnd words = instance->end_words.value_or(
       KernelInstanceEnd{message.error, start_error_type_of(message.error.code)});
-  if (instance->ready && instance->runs()) {
+  if (instance->ready && (instance->runs() || instance->answer != nullptr)) {
     instance->share_failed = std::move(words);
     return;
   }
@@ -248,27 +256,41 @@ void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
   run.invocation = request.id;
   run.instance = id;
   run.content_type = request.content_type;
-  std::vector<OwnedFd> fds;
-  if (request.payload.size() <= protocol::kInlinePayload.count) {
-    run.payload = request.payload;
-  } else {
-    run.payload_attached = true;
-    auto memfd = sealed_memory(request.payload);
-    if (!memfd.ok()) {
-      protocol::Finished failed;
-      failed.invocation = request.id;
-      failed.error = memfd.error();
-      loop_.call_after(Duration(0),
-                       [this, key = instance.key, failed, alive = std::weak_ptr(alive_)] {
-                         if (!alive.expired()) finished(key, failed, {});
-                       });
-      return;
-    }
-    fds.push_back(std::move(*memfd));
-  }
+  run.payload_attached = request.payload.size() > protocol::kInlinePayload.count;
+  if (!run.payload_attached) run.payload = request.payload;
   instance.waiting = std::move(run);
-  instance.waiting_fds = std::move(fds);
+  instance.waiting_fds.clear();
+  if (instance.waiting->payload_attached) {
+    return copy_request(instance, std::move(request.payload));
+  }
   send_waiting(instance.key);
+}
+
+void ExecutorHost::copy_request(Instance& instance, std::string payload) {
+  const auto copy = std::make_shared<RequestCopy>(std::move(payload));
+  instance.request = copy;
+  copies_.start(
+      copy->size(), [copy] { copy->make(); },
+      [this, id = instance.id, copy, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) request_copied(id, copy);
+      });
+}
+
+void ExecutorHost::request_copied(SandboxId id, const std::shared_ptr<RequestCopy>& copy) {
+  Result<OwnedFd> memory = copy->take_memory();
+  Instance* instance = instances_.find(id);
+  if (instance == nullptr || instance->request != copy) return;  // it was stopped meanwhile
+  if (memory.ok()) {
+    instance->waiting_fds.push_back(std::move(*memory));
+    return send_waiting(instance->key);
+  }
+  instance->waiting.reset();
+  protocol::Finished failed;
+  failed.invocation = *instance->current;
+  failed.error = memory.error();
+  loop_.call_after(Duration(0), [this, key = instance->key, failed, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) finished(key, failed, {});
+  });
 }
 
 void ExecutorHost::send_waiting(const Key& key) {
@@ -310,8 +332,10 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
   if (found == nullptr || found->end_words) return;
   Instance& instance = *found;
   instance.end_words = KernelInstanceEnd{std::move(error), std::move(error_type)};
-  if (!instance.current || instance.waiting) {
+  if (!instance.runs()) {
     instance.waiting.reset();
+    instance.request.reset();
+    instance.answer.reset();
     if (instance.added) supervisor_.send(instance.key, protocol::RemoveInstance{id});
     return end_soon(id);
   }
@@ -342,6 +366,10 @@ void ExecutorHost::end(SandboxId id, KernelInstanceEnd words, bool undelivered) 
   SandboxEnd end;
   end.sandbox = id;
   end.undelivered = undelivered;
+  if (undelivered && instance->request != nullptr) {
+    end.invocation = *instance->current;
+    end.returned_payload = instance->request->take_bytes();
+  }
   end.error = std::move(words.error);
   end.error_type = std::move(words.type);
   std::string message = end.error.message;

@@ -22,6 +22,7 @@
 #include "node/worker/executor_objects.h"
 #include "node/worker/executor_supervisor.h"
 #include "node/worker/kernel_instances.h"
+#include "node/worker/payload_copies.h"
 
 namespace lambent::worker {
 
@@ -43,6 +44,7 @@ class ExecutorHost final : public Backend {
     ExecutorMemory* memory = nullptr;  // null: functions leave room for all that executors take
     // As SandboxSetting has it; empty: functions mount nothing.
     std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
+    PayloadCopies::Run run_copies = {};  // empty: payloads are copied on the loop thread
   };
 
   ExecutorHost(Dependencies dependencies, ExecutorSetting setting, std::string run_folder);
@@ -122,12 +124,16 @@ class ExecutorHost final : public Backend {
   void on(const Key& key, const protocol::InstanceFailed& message);
   void on(const Key& key, const protocol::InstanceMoved& message);
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
-  Result<std::string> take_results(const Instance& instance, protocol::Finished& message,
-                                   std::vector<OwnedFd>& fds);
+  Result<void> take_results(const Instance& instance, AnswerCopy& copy, std::vector<OwnedFd> fds);
+  void copy_answer(const Instance& instance, const std::shared_ptr<AnswerCopy>& copy);
+  void answer_copied(SandboxId instance, const std::shared_ptr<AnswerCopy>& copy,
+                     Result<std::string> payload);
   void answer(Instance& instance, const protocol::Finished& message, Result<std::string> payload);
   void printed(const Key& key, std::string_view text);
 
   void add_if_possible(Instance& instance);
+  void copy_request(Instance& instance, std::string payload);
+  void request_copied(SandboxId instance, const std::shared_ptr<RequestCopy>& copy);
   void move_memory(SandboxId instance, bool out);
   // Sends what waits for this executor and may run there now.
   void send_waiting(const Key& key);
@@ -138,6 +144,7 @@ class ExecutorHost final : public Backend {
   loop::EventLoop& loop_;
   LogSink& log_;
   RunFiles run_files_;
+  const PayloadCopies copies_;
   const std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts_;
   const std::string built_in_;
   DeviceLinks* const links_;

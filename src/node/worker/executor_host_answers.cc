@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/sealed_memory.h"
 #include "core/domain/limits.h"
-#include "core/domain/tensor_limits.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/executor_host.h"
 
@@ -43,33 +41,6 @@ std::string milliseconds_text(Duration duration) {
   return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
 }
 
-// The content of the sealed memfd that an executor says it sent. The executor holds what is no
-// tensor of a model to less (kernel_graph::RequestCodec).
-Result<std::string> read_answer(const OwnedFd& fd) {
-  ASSIGN_OR_RETURN(const Bytes size, check_sealed(fd.get()));
-  if (size > limits::kTensorPayload) {
-    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size.count) +
-                                             " bytes; at most " +
-                                             std::to_string(limits::kTensorPayload.count) +
-                                             " fit. Ask for large outputs as objects"};
-  }
-  return read_memory(fd.get(), Bytes(0), size);
-}
-
-// What remains of `fds` is of the objects.
-Result<std::string> take_payload(protocol::Finished& message, std::vector<OwnedFd>& fds) {
-  if (message.error) return *message.error;
-  const size_t first_object = message.payload_attached ? 1 : 0;
-  const auto kept = std::ranges::count_if(message.objects, &protocol::OutputObject::kept);
-  if (fds.size() + static_cast<size_t>(kept) != first_object + message.objects.size()) {
-    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
-  }
-  if (!message.payload_attached) return std::move(message.payload);
-  auto payload = read_answer(fds.front());
-  fds.erase(fds.begin());
-  return payload;
-}
-
 }  // namespace
 
 void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
@@ -100,35 +71,58 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
 
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
   Instance* instance = instances_.given(key, message.invocation);
-  if (instance == nullptr) return objects_.discard(key, message.objects, 0);
-  const SandboxId id = instance->id;
+  // It has not been sent, or is answered already.
+  const bool runs = instance != nullptr && instance->runs();
+  if (!runs) return objects_.discard(key, message.objects, 0);
   objects_.may_release(key);
   instance->device_memory = message.device_memory;
   instance->device_memory_peak = std::max(instance->device_memory, message.device_memory_peak);
-  if (!instance->end_words) {
-    answer(*instance, message, take_results(*instance, message, fds));
-    send_waiting(key);
-    // It does not have the share that it was given: the next one starts with it, or says why not.
-    instance = instances_.find(key, id);
-    if (instance != nullptr && instance->share_failed) leave(*instance, *instance->share_failed);
-    return;
+  if (instance->end_words) {
+    // It was stopped, and what it ran has ended in time.
+    objects_.discard(key, message.objects, 0);
+    return end(instance->id, *instance->end_words, false);
   }
-  // It was stopped, and what it ran has ended in time.
-  objects_.discard(key, message.objects, 0);
-  end(instance->id, *instance->end_words, false);
+  const auto copy = std::make_shared<AnswerCopy>(std::move(message));
+  const auto taken = take_results(*instance, *copy, std::move(fds));
+  instance->answer = copy;
+  if (taken.ok() && copy->size() > Bytes(0)) {
+    copy_answer(*instance, copy);
+  } else {
+    answer_copied(instance->id, copy, taken.ok() ? copy->read() : taken.error());
+  }
+  // What it ran is over, whether its answer is copied yet or not.
+  send_waiting(key);
 }
 
-// Stores what became objects; the payload of the answer, or why it failed.
-Result<std::string> ExecutorHost::take_results(const Instance& instance,
-                                               protocol::Finished& message,
-                                               std::vector<OwnedFd>& fds) {
-  auto payload = take_payload(message, fds);
-  if (!payload.ok()) {
-    objects_.discard(instance.key, message.objects, 0);
-    return payload;
+// Stores what became objects, all of which there is before the answer; or why there is none.
+Result<void> ExecutorHost::take_results(const Instance& instance, AnswerCopy& copy,
+                                        std::vector<OwnedFd> fds) {
+  if (auto taken = copy.take(fds); !taken.ok()) {
+    objects_.discard(instance.key, copy.message().objects, 0);
+    return taken;
   }
-  RETURN_IF_ERROR(objects_.store(instance.key, message, std::move(fds), instance.time_to_live));
-  return payload;
+  return objects_.store(instance.key, copy.message(), std::move(fds), instance.time_to_live);
+}
+
+void ExecutorHost::copy_answer(const Instance& instance, const std::shared_ptr<AnswerCopy>& copy) {
+  const auto payload = std::make_shared<Result<std::string>>(std::string());
+  copies_.start(
+      copy->size(), [copy, payload] { *payload = copy->read(); },
+      [this, id = instance.id, copy, payload, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) answer_copied(id, copy, std::move(*payload));
+      });
+}
+
+void ExecutorHost::answer_copied(SandboxId id, const std::shared_ptr<AnswerCopy>& copy,
+                                 Result<std::string> payload) {
+  Instance* instance = instances_.find(id);
+  // It was stopped meanwhile, or its executor has ended and it was answered then.
+  if (instance == nullptr || instance->answer != copy) return;
+  instance->answer.reset();
+  answer(*instance, copy->message(), std::move(payload));
+  // It does not have the share that it was given: the next one starts with it, or says why not.
+  instance = instances_.find(id);
+  if (instance != nullptr && instance->share_failed) leave(*instance, *instance->share_failed);
 }
 
 void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,

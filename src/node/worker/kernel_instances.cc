@@ -72,6 +72,7 @@ void KernelInstances::answered(KernelInstance& instance) {
   given_.erase(*instance.current);
   suspects_.erase(*instance.current);
   instance.current.reset();
+  instance.request.reset();
   ++instance.invocations;
 }
 
@@ -89,10 +90,10 @@ std::vector<KernelInstance*> KernelInstances::sendable(const ExecutorKey& key) c
   std::vector<KernelInstance*> waiting;
   for (const auto& [id, instance] : instances_) {
     if (instance->key != key || !instance->current) continue;
-    if (!instance->waiting) {
+    if (instance->runs()) {
       ++running;
       suspect_runs = suspect_runs || is_suspect(*instance);
-    } else if (!instance->out && !instance->share_failed) {
+    } else if (instance->is_sendable()) {
       waiting.push_back(instance.get());
     }
   }

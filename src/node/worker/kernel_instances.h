@@ -19,6 +19,7 @@
 #include "node/worker/executor_supervisor.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/log_store.h"
+#include "node/worker/payload_copies.h"
 
 namespace lambent::worker {
 
@@ -31,8 +32,14 @@ struct KernelInstanceEnd {
 struct KernelInstance {
   explicit KernelInstance(BackendObserver& started_for) : observer(started_for) {}
 
-  // An invocation runs in its executor, and does not only wait to be sent there.
-  bool runs() const { return current && !waiting; }
+  // An invocation runs in its executor: it does not only wait to be sent there, and is not
+  // answered.
+  bool runs() const { return current && !waiting && answer == nullptr; }
+  // What waits may be sent, as far as the instance is concerned.
+  bool is_sendable() const {
+    const bool is_copied = request == nullptr || request->is_made();
+    return waiting && is_copied && !out && !share_failed;
+  }
   // What it needs of its device: one that has nothing to do no more than what it would be cold
   // without.
   Bytes needed_memory(bool has_queue) const;
@@ -55,9 +62,14 @@ struct KernelInstance {
   std::optional<InvocationId> current;
   Instant given_at{};
   std::optional<Duration> time_to_live;  // of the objects that `current` makes
-  // What `current` is to run with, until the instance's memory is in.
+  // What `current` is to run with, until the instance's memory is in and its payload is copied.
   std::optional<protocol::Run> waiting;
   std::vector<OwnedFd> waiting_fds;
+  // The payload of `current`, if it is long, until it is answered. Shared with the thread that
+  // copies it, as is the next.
+  std::shared_ptr<RequestCopy> request;
+  // What the executor has answered to `current`, while the payload is copied.
+  std::shared_ptr<AnswerCopy> answer;
   LogTail tail;
   std::optional<KernelInstanceEnd> end_words;  // why it is being stopped
   // Its share could not be changed: it takes no new request, and goes when it has answered this
@@ -91,8 +103,8 @@ class KernelInstances {
   // Each invocation that runs in this executor was perhaps what broke it: it runs by itself from
   // now on.
   void suspect(const ExecutorKey& key);
-  // Those whose invocation may be sent now, in this order: all but what waits for its memory, and
-  // suspects only where nothing else runs. Nothing new is sent while a suspect waits.
+  // Those whose invocation may be sent now, in this order: all but what waits for its memory or a
+  // copy, and suspects only where nothing else runs. Nothing new is sent while a suspect waits.
   std::vector<KernelInstance*> sendable(const ExecutorKey& key) const;
 
  private:

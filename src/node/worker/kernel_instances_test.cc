@@ -47,6 +47,24 @@ TEST_F(KernelInstancesTest, SendsAllThatWaitButWhatIsOutOrCannotHaveItsShare) {
   EXPECT_THAT(sendable(), ElementsAre(2));
 }
 
+TEST_F(KernelInstancesTest, SendsNothingWhosePayloadIsStillCopied) {
+  const auto copy = std::make_shared<RequestCopy>("payload");
+  waiting(1).request = copy;
+  EXPECT_THAT(sendable(), IsEmpty());
+  copy->make();
+  EXPECT_TRUE(copy->take_memory().ok());
+  EXPECT_THAT(sendable(), ElementsAre(1));
+}
+
+TEST_F(KernelInstancesTest, WhatHasAnsweredIsNoSuspectAndKeepsNoOtherWaiting) {
+  running(1);
+  running(2).answer = std::make_shared<AnswerCopy>(protocol::Finished());
+  instances_.suspect(key_);
+  EXPECT_FALSE(instances_.find(SandboxId(2))->runs());
+  instances_.find(SandboxId(1))->waiting.emplace();
+  EXPECT_THAT(sendable(), ElementsAre(1)) << "the only suspect, and nothing runs beside it";
+}
+
 TEST_F(KernelInstancesTest, ASuspectRunsByItself) {
   running(1);
   running(2);

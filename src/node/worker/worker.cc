@@ -127,6 +127,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       logs_(options_.logs.per_function),
       code_(options_.state_folder, files_, options_.keeps_packages),
       files_(uses_.loop),
+      copies_(uses_.loop),
       drain_(uses_.loop,
              [this] {
                return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
@@ -138,7 +139,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       executors_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
-           uses_.links, &driver_, options_.sandboxes.folders_of_mounts},
+           uses_.links, &driver_, options_.sandboxes.folders_of_mounts,
+           [this](auto work, auto then) { return copies_.run(std::move(work), std::move(then)); }},
           for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
       sandboxes_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_.runtimes(),

@@ -200,6 +200,7 @@ class Worker final : public InvocationService {
   std::unique_ptr<LogFiles> log_files_;  // null: logs end with the worker
   CodeStore code_;
   loop::WorkThread files_;
+  loop::WorkThread copies_;  // of payloads; so that no disk keeps them waiting
   Drain drain_;
   DispatchDriver driver_;
   BackendReports dispatch_reports_;

@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <deque>
 #include <fstream>
+#include <functional>
+#include <utility>
 
 #include "core/base/packet.h"
 #include "node/worker/executor_host.h"
@@ -130,13 +133,22 @@ class ExecutorHostTest : public ::testing::Test,
     std::ofstream(folder / "graph.json") << kGraph;
     std::ofstream(folder / "w.bin") << "12345678";
     host = std::make_unique<ExecutorHost>(
-        ExecutorHost::Dependencies{loop, log, launcher, &store,
+        ExecutorHost::Dependencies{loop,
+                                   log,
+                                   launcher,
+                                   &store,
                                    [this](auto work, auto then) {
                                      work();
                                      loop.call_after(Duration(0), std::move(then));
                                      return true;
                                    },
-                                   this, this},
+                                   this,
+                                   this,
+                                   {},
+                                   [this](auto work, auto then) {
+                                     if (defers_copies) copies.emplace_back(work, then);
+                                     return defers_copies;
+                                   }},
         setting, folder.path());
     launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
     spec.id = FunctionId(3);
@@ -193,6 +205,15 @@ class ExecutorHostTest : public ::testing::Test,
     host->deliver(id, request, seconds(3));
     return request.id;
   }
+  // What the thread that copies payloads does next, and what follows.
+  void copy_next() {
+    ASSERT_FALSE(copies.empty());
+    auto [work, then] = std::exchange(copies.front(), {});
+    copies.pop_front();
+    work();
+    work = nullptr;
+    then();
+  }
   protocol::Finished finished(InvocationId invocation) {
     protocol::Finished message;
     message.invocation = invocation;
@@ -218,6 +239,8 @@ class ExecutorHostTest : public ::testing::Test,
   bool asks_for_room = false;  // before SetUp()
   Bytes room;                  // that functions leave on devices
   std::string printed;
+  bool defers_copies = false;  // long payloads are copied by copy_next(), not at once
+  std::deque<std::pair<std::function<void()>, std::function<void()>>> copies;
   std::unique_ptr<ExecutorHost> host;
 };
 
