@@ -55,7 +55,9 @@ ExecutorSupervisor::Events ExecutorHost::supervisor_events(const Dependencies& d
   events.on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); };
   events.on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); };
   events.on_count = [this](DeviceId device) { memory_use_.contexts_changed(device); };
-  events.is_used = [this](const Key& key) { return is_used(key); };
+  events.is_used = [this](const Key& key) {
+    return clients_.any_of(key) || !instances_.ids_of(key).empty();
+  };
   events.clear = [this](const Key& key) { return objects_.clear(key); };
   if (dependencies.memory != nullptr) {
     events.has_room = [this](const Key& key, size_t contexts) {
@@ -89,10 +91,6 @@ void ExecutorHost::drop(const FunctionSpec& spec) {
   for (const Key& key : supervisor_.kept()) {
     if (key == executor_key(spec, key.device)) supervisor_.drop(key);
   }
-}
-
-bool ExecutorHost::is_used(const Key& key) const {
-  return clients_.any_of(key) || !instances_.ids_of(key).empty();
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
@@ -256,22 +254,19 @@ void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
   run.invocation = request.id;
   run.instance = id;
   run.content_type = request.content_type;
-  run.payload_attached = request.payload.size() > protocol::kInlinePayload.count;
-  if (!run.payload_attached) run.payload = request.payload;
-  instance.waiting = std::move(run);
   instance.waiting_fds.clear();
-  if (instance.waiting->payload_attached) {
-    return copy_request(instance, std::move(request.payload));
+  if (request.payload.size() <= protocol::kInlinePayload.count) {
+    run.payload = request.payload;
+    instance.waiting = std::move(run);
+    return send_waiting(instance.key);
   }
-  send_waiting(instance.key);
-}
-
-void ExecutorHost::copy_request(Instance& instance, std::string payload) {
-  const auto copy = std::make_shared<RequestCopy>(std::move(payload));
+  run.payload_attached = true;
+  instance.waiting = std::move(run);
+  const auto copy = std::make_shared<RequestCopy>(std::move(request.payload));
   instance.request = copy;
   copies_.start(
       copy->size(), [copy] { copy->make(); },
-      [this, id = instance.id, copy, alive = std::weak_ptr(alive_)] {
+      [this, id, copy, alive = std::weak_ptr(alive_)] {
         if (!alive.expired()) request_copied(id, copy);
       });
 }

@@ -116,7 +116,6 @@ class ExecutorHost final : public Backend {
   using Instance = KernelInstance;
 
   ExecutorSupervisor::Events supervisor_events(const Dependencies& dependencies);
-  bool is_used(const Key& key) const;
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const ExecutorEnd& how);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
@@ -124,15 +123,12 @@ class ExecutorHost final : public Backend {
   void on(const Key& key, const protocol::InstanceFailed& message);
   void on(const Key& key, const protocol::InstanceMoved& message);
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
-  Result<void> take_results(const Instance& instance, AnswerCopy& copy, std::vector<OwnedFd> fds);
-  void copy_answer(const Instance& instance, const std::shared_ptr<AnswerCopy>& copy);
   void answer_copied(SandboxId instance, const std::shared_ptr<AnswerCopy>& copy,
                      Result<std::string> payload);
   void answer(Instance& instance, const protocol::Finished& message, Result<std::string> payload);
   void printed(const Key& key, std::string_view text);
 
   void add_if_possible(Instance& instance);
-  void copy_request(Instance& instance, std::string payload);
   void request_copied(SandboxId instance, const std::shared_ptr<RequestCopy>& copy);
   void move_memory(SandboxId instance, bool out);
   // Sends what waits for this executor and may run there now.

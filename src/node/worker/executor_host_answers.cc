@@ -41,6 +41,16 @@ std::string milliseconds_text(Duration duration) {
   return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
 }
 
+// Stores what became objects, all of which there is before the answer; or why there is none.
+Result<void> take_results(ExecutorObjects& objects, const KernelInstance& instance,
+                          AnswerCopy& copy, std::vector<OwnedFd> fds) {
+  if (auto taken = copy.take(fds); !taken.ok()) {
+    objects.discard(instance.key, copy.message().objects, 0);
+    return taken;
+  }
+  return objects.store(instance.key, copy.message(), std::move(fds), instance.time_to_live);
+}
+
 }  // namespace
 
 void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
@@ -83,34 +93,20 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     return end(instance->id, *instance->end_words, false);
   }
   const auto copy = std::make_shared<AnswerCopy>(std::move(message));
-  const auto taken = take_results(*instance, *copy, std::move(fds));
+  const auto taken = take_results(objects_, *instance, *copy, std::move(fds));
   instance->answer = copy;
-  if (taken.ok() && copy->size() > Bytes(0)) {
-    copy_answer(*instance, copy);
-  } else {
+  if (!taken.ok() || copy->size() == Bytes(0)) {
     answer_copied(instance->id, copy, taken.ok() ? copy->read() : taken.error());
+  } else {
+    const auto payload = std::make_shared<Result<std::string>>(std::string());
+    copies_.start(
+        copy->size(), [copy, payload] { *payload = copy->read(); },
+        [this, id = instance->id, copy, payload, alive = std::weak_ptr(alive_)] {
+          if (!alive.expired()) answer_copied(id, copy, std::move(*payload));
+        });
   }
   // What it ran is over, whether its answer is copied yet or not.
   send_waiting(key);
-}
-
-// Stores what became objects, all of which there is before the answer; or why there is none.
-Result<void> ExecutorHost::take_results(const Instance& instance, AnswerCopy& copy,
-                                        std::vector<OwnedFd> fds) {
-  if (auto taken = copy.take(fds); !taken.ok()) {
-    objects_.discard(instance.key, copy.message().objects, 0);
-    return taken;
-  }
-  return objects_.store(instance.key, copy.message(), std::move(fds), instance.time_to_live);
-}
-
-void ExecutorHost::copy_answer(const Instance& instance, const std::shared_ptr<AnswerCopy>& copy) {
-  const auto payload = std::make_shared<Result<std::string>>(std::string());
-  copies_.start(
-      copy->size(), [copy, payload] { *payload = copy->read(); },
-      [this, id = instance.id, copy, payload, alive = std::weak_ptr(alive_)] {
-        if (!alive.expired()) answer_copied(id, copy, std::move(*payload));
-      });
 }
 
 void ExecutorHost::answer_copied(SandboxId id, const std::shared_ptr<AnswerCopy>& copy,

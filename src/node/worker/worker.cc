@@ -94,6 +94,13 @@ std::function<void(const FunctionSpec&, http::HandlerCall)> batched(CallBatches&
   };
 }
 
+// Work for that thread, which outlives who gives it.
+ExecutorHost::RunFiles on(loop::WorkThread& thread) {
+  return [&thread](std::function<void()> work, std::function<void()> then) {
+    return thread.run(std::move(work), std::move(then));
+  };
+}
+
 // `files` is null until recover(), or where logs are in memory only.
 MountUses mount_uses(const WorkerOptions& options, const catalog::Catalog& catalog,
                      const std::unique_ptr<LogFiles>& files) {
@@ -136,12 +143,9 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                live_, drain_, backends_, dispatch_reports_, executors_, pipelines_, completions_,
                host_memory_, unloads_, options_.context_memory, uses_.faults}),
       dispatch_reports_(uses_.log, uses_.metrics, logs_, uses_.loop.clock(), driver_),
-      executors_(
-          {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
-           [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
-           uses_.links, &driver_, options_.sandboxes.folders_of_mounts,
-           [this](auto work, auto then) { return copies_.run(std::move(work), std::move(then)); }},
-          for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
+      executors_({uses_.loop, uses_.log, uses_.launcher, uses_.objects, on(files_), uses_.links,
+                  &driver_, options_.sandboxes.folders_of_mounts, on(copies_)},
+                 for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
       sandboxes_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_.runtimes(),
            options_.on_object, uses_.secrets, [this](InvocationId id) { return relays_.find(id); },
