@@ -2,24 +2,24 @@
 import contextlib
 import math
 from dataclasses import replace
-from typing import Any, List
+from typing import Any, List, Sequence
 
 import tvm
 import tvm.s_tir
 from tvm import tirx
 from tvm.s_tir import dlight
 from tvm.s_tir.dlight.analysis import normalize_prim_func
-from tvm.s_tir.dlight.base import try_inline
+from tvm.s_tir.dlight.base import try_inline, try_inline_contiguous_spatial
 
 # Sums of so few numbers are computed by a thread each.
 FEW = 128
-_THREADS_OF_SUMS = 256
+_THREADS = 256  # of a block
 
 
 def rules() -> List[Any]:
     """The first that fits a function and leads to a kernel is taken."""
     return [Careful(each) for each in (_Products(), _ByThemselves(), _ByThemselves(in_one=False), dlight.gpu.GEMV(),
-                                       dlight.gpu.Reduction(), dlight.gpu.GeneralReduction())]
+                                       dlight.gpu.Reduction(), _Rows(), dlight.gpu.GeneralReduction())]
 
 
 class Careful(dlight.base.ScheduleRule):
@@ -77,10 +77,62 @@ class _ByThemselves(dlight.gpu.Fallback):
             sch.set_scope(main, 0, "local")
         else:
             return None
-        block, thread = sch.split(sch.fuse(*sch.get_loops(last)), [None, _THREADS_OF_SUMS])
+        block, thread = sch.split(sch.fuse(*sch.get_loops(last)), [None, _THREADS])
         sch.bind(block, "blockIdx.x")
         sch.bind(thread, "threadIdx.x")
         sch.compute_at(main, thread, preserve_unit_loops=True)
         with contextlib.suppress(tvm.s_tir.ScheduleError):  # then the first step of the sum is a condition in its loop
             sch.decompose_reduction(main, sch.get_loops(main)[2])
         return sch
+
+
+class _Rows(dlight.gpu.GeneralReduction):
+    """Softmax, normalisations and the like, which sum rows up more than once, of rows that are shorter than a block: a row has about as
+    many threads as elements, and a block several rows. Sums are those of a row with a block of its own, whose other threads add nothing."""
+
+    def apply(self, func: tirx.PrimFunc, target: tvm.target.Target, tunable: bool) -> Any:
+        sch = tvm.s_tir.Schedule(func)
+        infos = try_inline_contiguous_spatial(sch, normalize_prim_func(sch))
+        if not infos or len(infos) < 2:
+            return None
+        *sums, last = infos
+        kind, extents = sums[0].dom_kind(), sums[0].dom()
+        dimensions = kind.count("S")  # before those of a row
+        if kind != "S" * dimensions + "R" * (len(kind) - dimensions) or dimensions in (0, len(kind)) or not last.is_injective():
+            return None
+        if any(each.dom_kind() != kind for each in sums) or any(each.dom() != extents for each in infos):
+            return None
+        if not all(isinstance(each, int) for each in extents):
+            return None
+        length = math.prod(extents[dimensions:])
+        if length > _THREADS // 2:
+            return None
+        lanes = 1 << (length - 1).bit_length()
+        loops = sch.get_loops(last.block_rv)
+        block, row = sch.split(sch.fuse(*loops[:dimensions]), [None, _rows_together(extents[:dimensions], _THREADS // lanes)])
+        sch.bind(block, "blockIdx.x")
+        sch.bind(row, "threadIdx.y")
+        self._bind(sch, loops[dimensions:], lanes)
+        for each in reversed(sums):
+            for index, _ in enumerate(sch.get(each.block_rv).writes):
+                sch.set_scope(each.block_rv, index, "shared")
+            sch.compute_at(each.block_rv, row, preserve_unit_loops=True)
+            self._bind(sch, sch.get_loops(each.block_rv)[dimensions - len(kind):], lanes)
+        return sch
+
+    @staticmethod
+    def _bind(sch: Any, loops: Sequence[Any], lanes: int) -> None:
+        rest, lane = sch.split(sch.fuse(*loops), [None, lanes])
+        sch.reorder(lane, rest)
+        sch.bind(lane, "threadIdx.x")
+
+
+def _rows_together(extents: Sequence[int], most: int) -> int:
+    """So many rows that all blocks are full, and that are whole in as many dimensions as possible."""
+    rows = 1
+    for extent in reversed(extents):
+        part = max(each for each in range(1, min(extent, most // rows) + 1) if extent % each == 0)
+        rows *= part
+        if part < extent:
+            break
+    return rows
