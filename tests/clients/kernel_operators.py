@@ -98,7 +98,7 @@ def with_constants(case):
             raise NotCovered("sequences and optional values")
         value = np.asarray(value)
         is_whole = value.dtype in (np.int64, np.int32) and value.ndim <= 1 and operator not in WITH_VALUES
-        is_size = (operator, index) in (("OneHot", 1), ("MaxUnpool", 2))
+        is_size = (operator, index) in (("OneHot", 1), ("MaxUnpool", 2), ("Compress", 1))
         if index and (is_whole or is_size or operator in WITH_SETTINGS):
             model.graph.initializer.append(numpy_helper.from_array(value, info.name))
             model.graph.input.remove(info)

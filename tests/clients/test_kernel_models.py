@@ -10,6 +10,7 @@ import tempfile
 import threading
 import tomllib
 import unittest
+import unittest.mock
 
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ import kernel_operators
 import model_shapes
 import onnx_mutations
 from harness import PREFIX, Worker
-from lambent.onnx import ModelError, NotCovered, import_model, lower, model as models, rewrite, rules
+from lambent.onnx import ModelError, NotCovered, import_model, lower, model as models, rewrite, rules, schedules
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -49,7 +50,7 @@ def odd_net():
     """Something that has no kernels, behind something that has."""
     net = model_shapes.Net()
     x = net("Relu", net.input("x", [1, 4, 2]))
-    return net.model(y=net("LSTM", x, net.weight(1, 12, 2), net.weight(1, 12, 3), hidden_size=3))
+    return net.model(y=net("Bernoulli", x))
 
 
 class Harness(unittest.TestCase):
@@ -175,9 +176,9 @@ class KernelModelsTest(Harness):
         onnx.save(odd_net(), str(self.folder / "odd.onnx"))
         refused = self.deploy(self.folder / "odd.onnx", "--engine", "kernels", "--dry-run")
         self.assertNotEqual(refused.returncode, 0)
-        self.assertRegex(refused.stderr, r"operators without kernels: node 1, LSTM 'LSTM_1', which makes 't1_0'")
+        self.assertRegex(refused.stderr, r"operators without kernels: node 1, Bernoulli 'Bernoulli_1', which makes 't1_0'")
         chosen = self.deploy(self.folder / "odd.onnx", "--engine", "auto", "--dry-run")
-        self.assertIn("warning: onnxruntime serves it: operators without kernels: node 1, LSTM", chosen.stderr)
+        self.assertIn("warning: onnxruntime serves it: operators without kernels: node 1, Bernoulli", chosen.stderr)
 
     def test_weights_that_no_package_holds_lie_in_a_volume(self):
         net, random_numbers = model_shapes.Net(), np.random.default_rng(5)
@@ -529,6 +530,47 @@ class OperatorsTest(unittest.TestCase):
                 self.assertLess(threads, expected.size + np.prod(launch.block))
                 made = kernel_operators.run(program, kernel_operators.compiled(program.source, folder), [value])[0]
                 np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
+
+    def test_short_rows_share_a_block(self):
+        """Softmax of rows of 16, with 256 threads each, took sixteen times as many threads as there are numbers."""
+        net, lengths, outputs = model_shapes.Net(), (1, 7, 16, 33, 128, 256, 1000), {}
+        for length in lengths:
+            x = net.input("x%d" % length, [2, 3, 10, length])
+            outputs["softmax%d" % length] = net("Softmax", x, axis=-1)
+            outputs["normal%d" % length] = net("LayerNormalization", x, *(
+                net.constant(np.linspace(begin, 1, length, dtype=np.float32)) for begin in (-1, 0)))
+        rng = np.random.default_rng(5)
+        values = [rng.standard_normal((2, 3, 10, length)).astype(np.float32) for length in lengths]
+
+        def with_blocks_of_their_own():
+            return [each for each in schedules.rules() if not isinstance(each._rule, schedules._Rows)]
+
+        def made_by(program, folder):
+            folder.mkdir()
+            return kernel_operators.run(program, kernel_operators.compiled(program.source, folder), values)
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/model.onnx"
+            onnx.save(net.model(**outputs), path)
+            program = lower.lower(models.load(path, {}, 1))
+            made = made_by(program, pathlib.Path(folder) / "together")
+            with unittest.mock.patch.object(lower, "rules", with_blocks_of_their_own):
+                own = made_by(lower.lower(models.load(path, {}, 1)), pathlib.Path(folder) / "own")
+            expected = onnxruntime.InferenceSession(path).run(None, {"x%d" % length: value for length, value in zip(lengths, values)})
+        for name, its, before, wanted in zip(outputs, made, own, expected):
+            with self.subTest(name):
+                np.testing.assert_allclose(its, wanted, rtol=1e-4, atol=1e-5)
+                np.testing.assert_array_equal(its, before)
+        for launch in program.launches:
+            elements = max(np.prod(program.tensors[each.number].shape) for each in launch.arguments if isinstance(each, lower.Tensor))
+            with self.subTest(launch.kernel, elements=elements):
+                threads = np.prod(launch.grid) * np.prod(launch.block)
+                self.assertLessEqual(threads, 2 * elements if elements <= 60 * 128 else 60 * 256)
+                self.assertLessEqual(np.prod(launch.block), 256)
+
+    def test_rows_of_a_block_are_whole_in_their_dimensions(self):
+        for extents, most, rows in (([2, 3, 10], 16, 10), ([2, 3, 10], 32, 30), ([2, 3, 10], 256, 60), ([7, 12], 8, 6), ([13], 8, 1), ([13], 16, 13)):
+            self.assertEqual(schedules._rows_together(extents, most), rows, (extents, most))
 
     def test_a_convolution_has_what_follows_from_it_in_its_kernel(self):
         """Also where its normalisation is no part of its weights, because a bias stands between them."""

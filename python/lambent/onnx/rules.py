@@ -10,7 +10,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from .model import FLOATS, attribute_of
+from .recurrent import recurrent
 from .scope import Nodes, Scope, Writer
+from .signals import col2im, compress, deform_conv, dft, stft, upsample
 
 # Of a constant that is computed, and of what is compared or added up pair by pair: in elements.
 CONSTANT = 2**22
@@ -458,8 +460,9 @@ def _conv_transpose(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
 
 
 RULES: Dict[str, _Rule] = {
-    "ConvInteger": _conv_integer, "ConvTranspose": _conv_transpose, "CumProd": _cumulative, "CumSum": _cumulative, "Det": _det, "Elu": _elu,
-    "EyeLike": _eye_like, "IsInf": _is_inf, "LpNormalization": _lp_normalization, "MaxUnpool": _max_unpool, "Mod": _mod, "OneHot": _one_hot,
-    "Pow": _pow, "QLinearConv": _q_linear_conv, "QLinearMatMul": _q_linear_mat_mul, "ReverseSequence": _reverse_sequence,
-    "Scatter": _scatter_elements, "ScatterElements": _scatter_elements, "ScatterND": _scatter_nd, "Shape": _shape,
-    "SpaceToDepth": _space_to_depth, "TensorScatter": _tensor_scatter, "TopK": _top_k}
+    "Col2Im": col2im, "Compress": compress, "ConvInteger": _conv_integer, "ConvTranspose": _conv_transpose, "CumProd": _cumulative,
+    "CumSum": _cumulative, "DFT": dft, "DeformConv": deform_conv, "Det": _det, "Elu": _elu, "EyeLike": _eye_like, "GRU": recurrent,
+    "IsInf": _is_inf, "LSTM": recurrent, "LpNormalization": _lp_normalization, "MaxUnpool": _max_unpool, "Mod": _mod, "OneHot": _one_hot,
+    "Pow": _pow, "QLinearConv": _q_linear_conv, "QLinearMatMul": _q_linear_mat_mul, "RNN": recurrent, "ReverseSequence": _reverse_sequence,
+    "STFT": stft, "Scatter": _scatter_elements, "ScatterElements": _scatter_elements, "ScatterND": _scatter_nd, "Shape": _shape,
+    "SpaceToDepth": _space_to_depth, "TensorScatter": _tensor_scatter, "TopK": _top_k, "Upsample": upsample}
