@@ -153,12 +153,13 @@ def write_wheel(folder):
         wheel.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in wheel.namelist()))
 
 
-def create_model(worker, name, concurrency, content=None, flags=()):
-    """A model, the small one unless said, as a function that takes so many requests at once in a sandbox."""
+def create_model(worker, name, concurrency, content=None, flags=(), sandboxes=None):
+    """A model, the small one unless said, as a function that takes so many requests at once in a sandbox, and so many sandboxes."""
+    most = {"lambent:max-concurrency": str(sandboxes)} if sandboxes else {}
     worker.create(name, make_zip({"model.onnx": content or model(), ".lambent/python.json":
                                   json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
                   " ".join(["lambent-model-server model.onnx --threads 1", *flags]),
-                  tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency)})
+                  tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency), **most})
 
 
 @contextlib.contextmanager
@@ -170,10 +171,11 @@ def through_worker(folder):
     # The peers refuse no request because it would wait for long, and neither does this worker.
     with Worker("--gpu", "none", "--max-queue-time", "0", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
         wide = wide_model()
-        models = {"m": (16, None, (), REQUEST), "one": (1, None, (), REQUEST), "wide": (max(CLIENTS), wide, (), WIDE_REQUEST),
-                  "wide_batches": (max(CLIENTS), wide, BATCHES_SLO, WIDE_REQUEST)}
-        for name, (concurrency, content, flags, body) in models.items():
-            create_model(worker, name, concurrency, content, flags)
+        # As many processes as each peer has, with batches and without; but where each takes one request at a time.
+        models = {"m": (16, None, (), 1, REQUEST), "one": (1, None, (), None, REQUEST), "wide": (max(CLIENTS), wide, (), 1, WIDE_REQUEST),
+                  "wide_batches": (max(CLIENTS), wide, BATCHES_SLO, 1, WIDE_REQUEST)}
+        for name, (concurrency, content, flags, sandboxes, body) in models.items():
+            create_model(worker, name, concurrency, content, flags, sandboxes)
             deadline = time.monotonic() + 120
             while True:
                 try:
