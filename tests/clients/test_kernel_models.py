@@ -1,5 +1,6 @@
 """Models that kernels serve: `lambent deploy FILE.onnx --engine kernels`, then Triton's own client, unmodified, against onnxruntime; and
 what becomes of files that are no models."""
+import itertools
 import os
 import pathlib
 import random
@@ -24,7 +25,7 @@ import kernel_operators
 import model_shapes
 import onnx_mutations
 from harness import PREFIX, Worker
-from lambent.onnx import ModelError, NotCovered, import_model, lower, model as models, rewrite, rules, schedules
+from lambent.onnx import ModelError, NotCovered, import_model, lower, model as models, recurrent, rewrite, rules, schedules, signals
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -476,6 +477,58 @@ class OperatorsTest(unittest.TestCase):
             onnx.save(model, folder + "/model.onnx")
             with self.assertRaisesRegex(NotCovered, "topk"):
                 lower.lower(models.load(folder + "/model.onnx", {}, 1))
+
+    @staticmethod
+    def recurrent_net(steps):
+        """An LSTM both ways whose sequences have lengths of their own, a GRU that goes back, and a plain layer."""
+        net, wide = model_shapes.Net(), 6
+        x, lengths = net.input("x", [steps, 2, 5]), net.input("lengths", [2], TensorProto.INT32)
+        both, _, cell = net("LSTM", x, net.weight(2, 4 * wide, 5), net.weight(2, 4 * wide, wide), net.weight(2, 8 * wide), lengths,
+                            outputs=3, hidden_size=wide, direction="bidirectional")
+        flat = net("Reshape", net("Transpose", both, perm=[0, 2, 1, 3]), net.constant(np.array([steps, 2, 2 * wide])))
+        back, last = net("GRU", flat, net.weight(1, 3 * wide, 2 * wide), net.weight(1, 3 * wide, wide), net.weight(1, 6 * wide),
+                         outputs=2, hidden_size=wide, direction="reverse", linear_before_reset=1)
+        y = net("RNN", net("Squeeze", back, net.constant(np.array([1]))), net.weight(1, wide, wide), net.weight(1, wide, wide), "", "", last, hidden_size=wide, activations=["Relu"])
+        return net.model(y=y, cell=cell)
+
+    def test_recurrent_layers_answer_as_onnxruntime_does_and_their_steps_share_kernels(self):
+        kernels = []
+        for steps in (6, 12):
+            with tempfile.TemporaryDirectory() as folder:
+                path = folder + "/model.onnx"
+                onnx.save(self.recurrent_net(steps), path)
+                program = lower.lower(models.load(path, {}, 1))
+                values = [np.random.default_rng(steps).standard_normal((steps, 2, 5)).astype(np.float32), np.array([steps, steps - 3], np.int32)]
+                made = kernel_operators.run(program, kernel_operators.compiled(program.source, folder), values)
+                expected = onnxruntime.InferenceSession(path).run(None, dict(zip(("x", "lengths"), values)))
+                for its, wanted in zip(made, expected):
+                    np.testing.assert_allclose(its, wanted, rtol=1e-4, atol=1e-5)
+                kernels.append(len(program.kernels))
+        self.assertEqual(*kernels)
+
+    def test_sequences_that_are_too_long_are_refused_by_name(self):
+        net = model_shapes.Net()
+        x = net.input("x", [recurrent.STEPS + 1, 1, 2])
+        model = net.model(y=net("GRU", x, net.weight(1, 9, 2), net.weight(1, 9, 3), hidden_size=3))
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, folder + "/model.onnx")
+            with self.assertRaisesRegex(NotCovered, "operators without kernels: node 0, GRU 'GRU_0'"):
+                lower.lower(models.load(folder + "/model.onnx", {}, 1))
+
+    def test_factors_of_spectra_are_those_of_a_fast_transform(self):
+        rng = np.random.default_rng(4)
+        for length, points, parts, is_inverse, is_one_sided in itertools.product(
+                (8, 9), (5, 6, 8, 9, 11), (1, 2), (False, True), (False, True)):
+            value = rng.standard_normal((points, parts))
+            whole = value[:, 0] + (1j * value[:, 1] if parts == 2 else 0)
+            if is_inverse:
+                wanted = np.fft.irfft(whole, length) if is_one_sided else np.fft.ifft(whole, length)
+            else:
+                wanted = np.fft.fft(whole, length)[:length // 2 + 1 if is_one_sided else length]
+            factors, count, parts_made = signals._factors(length, points, parts, is_inverse, is_one_sided)
+            made = (value.reshape(-1) @ factors).reshape(count, parts_made)
+            np.testing.assert_allclose(made[:, 0] + (1j * made[:, 1] if parts_made == 2 else 0), wanted, atol=1e-12,
+                                       err_msg=str((length, points, parts, is_inverse, is_one_sided)))
 
     def test_sums_of_quantised_convolutions_are_exact_with_their_bias(self):
         # -16,776,450 and 16,777,217, which 24 bits do not hold: 767, of which 1,533 rounds to 1; 766 would be 0.
