@@ -497,6 +497,24 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["ratios"]["infless"]["worker"]["memory_reduction_pct"], 0)
         self.assertGreater(result["ratios"]["infless"]["model"]["memory_reduction_pct"], 0)
 
+    def test_workflow_batches(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "workflow_batches.py"), "--quick")
+        self.assertTrue(result["emulated"])
+        ways = ("one_at_a_time", "side_by_side", "batches", "batches_that_wait")
+        self.assertEqual([row["offered_per_s"] for row in result["rows"]], [50, 350])
+        for row in result["rows"]:
+            for way in ways:
+                told = row[way]
+                self.assertEqual(told["answered"], told["requests"], way)
+                for key in ("answered_per_s", "p50_ms", "p99_ms", "worker_cpu_us"):
+                    self.assertGreater(told[key], 0, f"{way} {key}")
+            for way in ways[:2]:
+                self.assertEqual(row[way]["calls_a_run"], {"resnet50": 1, "alexnet": 1}, way)
+        for way in ways[2:]:
+            self.assertGreater(result["rows"][-1][way]["calls_a_run"]["resnet50"], 1, way)
+            self.assertGreater(result["most_answered_per_s"][way], 0)
+        self.assertEqual(set(result["for_each"]["run_ms"]), set(ways))
+
     def test_scale(self):
         result = last_line(sys.executable, "-B", str(BENCH / "scale.py"), "--quick", "--functions", "400", "--tenants", "40", "--connections", "80",
                            "--sandboxes", "8", "--devices", "4")
