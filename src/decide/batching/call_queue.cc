@@ -40,6 +40,13 @@ std::vector<size_t> CallQueue::candidates() const {
   return places;
 }
 
+bool CallQueue::is_full(const std::vector<size_t>& places) const {
+  if (places.size() >= limits_.calls) return true;
+  Bytes payload;
+  for (const size_t place : places) payload += waiting_[place].payload;
+  return payload >= limits_.payload;
+}
+
 CallQueue::Next CallQueue::next(Instant now) {
   Next next;
   if (is_running() || waiting_.empty()) return next;
@@ -52,7 +59,7 @@ CallQueue::Next CallQueue::next(Instant now) {
     const BatchDecision decision = policy_.decide(seen, now);
     // What cannot join them is no reason to leave the function idle.
     const bool others_wait = places.size() < waiting_.size();
-    if (decision.requests == 0 && !others_wait) {
+    if (decision.requests == 0 && !others_wait && !is_full(places)) {
       next.again = decision.again;
       return next;
     }

@@ -55,6 +55,8 @@ class CallQueue {
  private:
   // Of those that wait, by their places: the first, and the others that may join it.
   std::vector<size_t> candidates() const;
+  // Whether no other call may join these, for their number or their bytes.
+  bool is_full(const std::vector<size_t>& places) const;
 
   const CallLimits limits_;
   BatchPolicy policy_;

@@ -80,8 +80,27 @@ TEST(CallQueue, ABatchIsBoundedByCallsAndBytesToo) {
   queue.add(call(6, 1, Bytes(200)));
   EXPECT_THAT(queue.next(kStart).calls, ElementsAre(id(5)));
   queue.ended(kStart, true);
-  EXPECT_EQ(queue.next(kStart).again, kStart + seconds(1)) << "larger than a batch, but it may run";
-  EXPECT_THAT(queue.next(kStart + seconds(1)).calls, ElementsAre(id(6)));
+  EXPECT_THAT(queue.next(kStart).calls, ElementsAre(id(6)))
+      << "larger than a batch, but it may run";
+}
+
+TEST(CallQueue, WhereNoOtherMayJoinACallWaitsForNone) {
+  CallQueue queue(
+      {.batch = {.most_elements = 16, .most_wait = seconds(1)}, .calls = 3, .payload = Bytes(100)});
+  queue.add(call(1, 1, Bytes(100)));
+  EXPECT_THAT(queue.next(kStart).calls, ElementsAre(id(1))) << "as many bytes as a batch has";
+  queue.ended(kStart, true);
+  queue.add(call(2));
+  queue.add(call(3));
+  EXPECT_EQ(queue.next(kStart).again, kStart + seconds(1)) << "a third may still come";
+  queue.add(call(4));
+  EXPECT_THAT(queue.next(kStart).calls, ElementsAre(id(2), id(3), id(4)));
+}
+
+TEST(CallQueue, WhereABatchIsOneCallNoneWaits) {
+  CallQueue queue({.batch = {.most_elements = 16, .most_wait = seconds(1)}, .calls = 1});
+  queue.add(call(1));
+  EXPECT_THAT(queue.next(kStart).calls, ElementsAre(id(1)));
 }
 
 TEST(CallQueue, BeyondItsLimitsACallDoesNotWait) {
