@@ -47,8 +47,15 @@ def compile_bundles(folder, quick):
 
 
 def compile_models(folder, models):
+    """Of each: read and turned into kernels, and these compiled for the host."""
     environment = {**os.environ, "PYTHONPATH": str(PREFIX / "share/lambent/python")}
-    return {model.stem: timed([sys.executable, "-m", "lambent.onnx", model, folder / f"model-{model.stem}"], env=environment) for model in models}
+    rows = {}
+    for model in models:
+        package = folder / f"model-{model.stem}"
+        read = timed([sys.executable, "-m", "lambent.onnx", model, package], env=environment)
+        built = [timed([BUNDLE, "build", source, "-o", folder / f"{model.stem}-{source.stem}", "--host-only"]) for source in sorted(package.glob("*.cu"))]
+        rows[model.stem] = {"read": read, "host": {key: round(sum(each[key] for each in built), 3) for key in ("s", "cpu_s")}}
+    return rows
 
 
 def measure_pipeline(quick):
