@@ -75,6 +75,10 @@ std::string table_of(const std::vector<Phase>& phases) {
   }
   std::string text = table.str();
   for (const Phase& phase : phases) {
+    if (phase.totals.makespan_s) {
+      text += phase.name + ": the last answer came " + fixed(*phase.totals.makespan_s, 3) +
+              " s after the first request was due\n";
+    }
     if (const auto hits = phase.totals.slo_hit_ratio()) {
       text += phase.name + ": " + fixed(*hits * 100, 1) + " % of " +
               std::to_string(phase.totals.in_time + phase.totals.late) +
@@ -107,6 +111,7 @@ Json json_of(const Phase& phase) {
   json["succeeded"] = totals.succeeded;
   json["failed"] = totals.failed();
   json["throughput"] = totals.throughput();
+  json["makespan_s"] = totals.makespan_s ? Json(*totals.makespan_s) : Json();
   for (const auto& [key, share] :
        {std::pair("p50_ms", 0.5), std::pair("p90_ms", 0.9), std::pair("p99_ms", 0.99)}) {
     json[key] = totals.latencies_s.empty() ? Json() : Json(totals.latency_at(share) * 1e3);

@@ -46,6 +46,9 @@ class LoadRun {
     for (const auto& [id, waiting] : waiting_) {
       if (counts(waiting, ends_)) note_error(kUnanswered, "no answer before the run gave up");
     }
+    if (first_meant_at_ && totals_.left_out() == 0) {
+      totals_.makespan_s = to_seconds(last_answered_ - *first_meant_at_);
+    }
     std::sort(totals_.latencies_s.begin(), totals_.latencies_s.end());
     return std::move(totals_);
   }
@@ -127,6 +130,10 @@ class LoadRun {
   }
 
   void note(const Waiting& waiting, Instant now, const Result<http::Response>& response) {
+    if (options_.rate > 0) {
+      first_meant_at_ = std::min(first_meant_at_.value_or(waiting.meant_at), waiting.meant_at);
+      last_answered_ = now;
+    }
     if (!response.ok()) {
       note_error(name_of(response.error().code), response.error().message);
       return;
@@ -180,7 +187,9 @@ class LoadRun {
   SeededRandom random_;
   RequestPool pool_;
   Instant start_, counts_from_, ends_;
-  Instant meant_at_{};  // the next request, online
+  Instant meant_at_{};                     // the next request, online
+  std::optional<Instant> first_meant_at_;  // of those that count and were answered, online
+  Instant last_answered_{};
   std::unordered_map<uint64_t, Waiting> waiting_;
   uint64_t answered_ = 0;
   bool stopped_ = false;   // its time is over

@@ -57,6 +57,9 @@ struct LoadTotals {
   // Online: the largest delay between the time a request was meant to be sent and the one it was
   // sent at. Above a few milliseconds this machine could not keep the pace.
   double worst_lateness_s = 0;
+  // Online: from when the first that counts was meant to be sent to the last answer. Nothing where
+  // some were dropped or not answered.
+  std::optional<double> makespan_s;
 
   uint64_t failed() const;
   // The share, 0 to 1, that was dropped or not answered: latencies without those look too good.

@@ -152,6 +152,23 @@ TEST_F(Load, OnlineAsksAtAShareOfThePeakThatItMeasuredFirst) {
   EXPECT_GT(json[1]["succeeded"], 0);
 }
 
+TEST_F(Load, TheMakespanOfAnOnlineRunIsFromItsFirstRequestToItsLastAnswer) {
+  ASSERT_EQ(run({.functions = {"f"}, .online = true, .rate_of_peak = 0.25}), 0);
+  const Json json = Json::parse(out.str());
+  EXPECT_TRUE(json[0]["makespan_s"].is_null()) << "clients stop when the time is over";
+  // No request took longer than all of them together.
+  const auto longest_ms = json[1]["cdf"].back()[0].get<double>();
+  EXPECT_GE(json[1]["makespan_s"].get<double>() * 1e3, longest_ms);
+  EXPECT_GT(longest_ms, 0);
+}
+
+TEST_F(Load, WhereRequestsWereDroppedThereIsNoMakespan) {
+  ASSERT_EQ(run({.functions = {"f"}, .online = true, .rate = 100'000, .most_outstanding = 1}), 0);
+  const Json json = Json::parse(out.str());
+  EXPECT_GT(json[0]["errors"]["DROPPED"], 0);
+  EXPECT_TRUE(json[0]["makespan_s"].is_null());
+}
+
 TEST_F(Load, AGivenRateIsAskedForAtOnce) {
   ASSERT_EQ(run({.functions = {"f"}, .online = true, .rate = 500}), 0);
   const Json json = Json::parse(out.str());
