@@ -469,7 +469,7 @@ class KeysTest(unittest.TestCase):
         for row in result["rows"]:
             self.assertEqual(row["worker"]["failed"], 0, row["first_errors"])
             self.assertEqual(row["worker"]["requests"], row["simulator"]["requests"])
-            for key in ("mean_ms", "p95_ms", "throughput_per_s", "mig_time_s"):
+            for key in ("mean_ms", "p95_ms", "throughput_per_s", "makespan_s", "mig_time_s"):
                 self.assertGreater(row["worker"][key], 0, key)
                 self.assertGreater(row["simulator"][key], 0, key)
             self.assertEqual(set(row["simulator_error"]), set(result["simulator_error_pct"]))

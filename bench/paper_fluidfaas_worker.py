@@ -340,7 +340,7 @@ def summary(requests, from_s, slo_ms):
     return {"requests": len(judged), "failed": len(judged) - len(taken), "mean_ms": round(statistics.fmean(taken), 2),
             "p50_ms": round(taken[len(taken) // 2], 2), "p95_ms": round(taken[math.ceil(0.95 * len(taken)) - 1], 2),
             "slo_hit_pct": round(100 * hits / len(judged), 2), "throughput_per_s": round(len(taken) / (ended - judged[0]["at_s"]), 3),
-            "waited_for_instance": waited}
+            "makespan_s": round(ended - judged[0]["at_s"], 3), "waited_for_instance": waited}
 
 
 def errors(simulated, measured):
