@@ -70,9 +70,9 @@ TEST(BatchSize, AnInstanceCanDoWhatItsBestSizeGives) {
 }
 
 // A function whose component takes so many at once, as a profile that is learnt says.
-std::shared_ptr<pipeline::PipelineFunction> network(bool measured) {
+std::shared_ptr<pipeline::PipelineFunction> network(bool measured, unsigned most_batch = 8) {
   auto function = function_of(1, {{100, 2000}}, milliseconds(500));
-  function->most_batch = 8;
+  function->most_batch = most_batch;
   if (measured) {
     function->profile.components[0].batch_times_by_shape[shape_of(1).name] = {
         {2, milliseconds(110)}, {4, milliseconds(130)}, {8, milliseconds(170)}};
@@ -85,11 +85,13 @@ struct Served {
   double in_time = 0;
   size_t largest_job = 0;
 };
-Served serve(bool measured, std::unique_ptr<SlicePolicy> policy = std::make_unique<SloPolicy>(
-                                planner_partition_placer({}), SloPolicyOptions{})) {
+std::unique_ptr<SlicePolicy> slo() {
+  return std::make_unique<SloPolicy>(planner_partition_placer({}), SloPolicyOptions{});
+}
+Served serve(bool measured, std::unique_ptr<SlicePolicy> policy = slo(), unsigned most_batch = 8) {
   VirtualHost host(std::move(policy));
   host.add_slices({1});
-  host.give(FunctionPut{network(measured)});
+  host.give(FunctionPut{network(measured, most_batch)});
   host.submit(kNetwork);
   host.run_for(seconds(2));
   std::map<InvocationId, Instant> submitted;
@@ -115,6 +117,39 @@ TEST(BatchSize, MeasuredBatchesServeInTimeWhatOneByOneCannot) {
   EXPECT_LT(without.in_time, 0.6);
   EXPECT_GE(with.largest_job, 3u);
   EXPECT_LE(with.largest_job, 8u);
+}
+
+TEST(BatchSize, WhereNothingIsMeasuredTwoAreTriedAndThenOneByOne) {
+  const Served tried = serve(false), single = serve(false, slo(), 1);
+  EXPECT_EQ(tried.largest_job, 2u);
+  EXPECT_EQ(single.largest_job, 1u);
+  // Eight jobs of two that run one after the other, of 250 requests.
+  EXPECT_GT(tried.in_time, single.in_time - 0.1);
+}
+
+TEST(BatchSize, TwoThatWaitAreEnoughForATry) {
+  VirtualHost host(slo());
+  host.add_slices({1});
+  host.give(FunctionPut{network(false)});
+  host.submit(kNetwork);
+  host.run_for(seconds(2));
+  for (int i = 0; i < 3; ++i) host.submit(kNetwork);  // one runs, two wait
+  host.run_for(seconds(2));
+  EXPECT_EQ(host.largest_job(), 2u);
+}
+
+TEST(BatchSize, ATryThatWouldBeLateIsNotMadeWhereLittleWaits) {
+  auto hurried = network(false);
+  hurried->slo = milliseconds(250);
+  VirtualHost host(slo());
+  host.add_slices({1});
+  host.give(FunctionPut{hurried});
+  host.submit(kNetwork);
+  host.run_for(seconds(2));
+  // The second and the third would be done 300 ms after they came.
+  for (int i = 0; i < 3; ++i) host.submit(kNetwork);
+  host.run_for(seconds(2));
+  EXPECT_EQ(host.largest_job(), 1u);
 }
 
 TEST(BatchSize, EsgServesInTimeByMeasuredBatchesWhatOneByOneCannot) {

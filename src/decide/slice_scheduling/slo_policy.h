@@ -86,6 +86,8 @@ class SloPolicy final : public SlicePolicy {
   void route(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   void route(const SliceWorld& world, const FunctionState& function, Instant now,
              std::vector<Decision>& decisions);
+  bool tries_batch(const FunctionState& function, const Instance& instance, size_t from,
+                   size_t open, Instant now);
   Instant may_begin(const SliceWorld& world, const Instance& instance) const;
   bool must_yield(const SliceWorld& world, const Instance& instance, Instant now) const;
   void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
@@ -140,6 +142,8 @@ class SloPolicy final : public SlicePolicy {
   };
   std::map<DeviceId, Turns> turns_;
   std::map<FunctionId, unsigned> jobs_given_;  // while late ones waited, since the last of them
+  // That could have had several requests, while nothing was measured of batches.
+  std::map<FunctionId, unsigned> jobs_not_measured_;
   // What was asked for in vain, and need not be again before the slices have changed.
   struct FailedSearch {
     uint64_t slices_version = 0;

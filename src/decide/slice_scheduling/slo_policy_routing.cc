@@ -8,6 +8,11 @@
 namespace lambent::slice_scheduling {
 namespace {
 
+// Where nothing was measured of batches: so many jobs have two requests, to find it out; later one
+// of so many that could. By then the components seem to run them one after the other.
+constexpr unsigned kBatchTries = 8;
+constexpr unsigned kTryAgain = 64;
+
 // The first in the queue that is in time if it is finished then. Deadlines ascend with submission.
 size_t first_in_time(const FunctionState& function, Instant finish) {
   const auto& queue = function.queue;
@@ -45,7 +50,6 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
     quickest = std::min(quickest, instance.latency());
   }
   if (open == 0) return;
-  const bool backlogged = function.queue.size() > 2 * open;
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open()) continue;
@@ -90,6 +94,7 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
   }
   size_t together = 1;
   if (!best->placement.batches.empty()) {
+    jobs_not_measured_.erase(function.function->id);
     // Those that wait are shared among all that are open.
     together = batch_size(*best,
                           {.waiting = (function.queue.size() - from + open - 1) / open,
@@ -97,15 +102,27 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
                            .slo = function.function->slo,
                            .due = function.queue[from].deadline},
                           now);
-  } else if (backlogged) {
-    together = std::max<size_t>(
-        1, std::min<size_t>(function.function->most_batch, function.queue.size() / (2 * open)));
+  } else if (tries_batch(function, *best, from, open, now)) {
+    together = 2;
   }
   Assign assign{.requests = {}, .instance = best->id};
   for (size_t at = from; at < function.queue.size() && assign.requests.size() < together; ++at) {
     assign.requests.push_back(function.queue[at].id);
   }
   decisions.push_back(std::move(assign));
+}
+
+// Whether a job of this instance has two requests to find out what batches take. If they run one
+// after the other the first waits for the second, and nothing is gained.
+bool SloPolicy::tries_batch(const FunctionState& function, const Instance& instance, size_t from,
+                            size_t open, Instant now) {
+  const size_t waiting = function.queue.size() - from;
+  if (function.function->most_batch < 2 || waiting < 2 || waiting <= open) return false;
+  const bool is_in_time = instance.finish_of(2, now) <= function.queue[from].deadline;
+  const bool is_backlogged = function.queue.size() > 2 * open;
+  if (!is_in_time && !is_backlogged) return false;
+  const unsigned jobs = jobs_not_measured_[function.function->id]++;
+  return jobs < kBatchTries || jobs % kTryAgain == 0;
 }
 
 // When an instance to which its function moves from a pipeline may have a job: so late that this is

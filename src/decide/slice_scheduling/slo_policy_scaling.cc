@@ -143,6 +143,7 @@ void SloPolicy::forget_gone(const SliceWorld& world) {
   const auto is_gone = [&](const auto& each) { return !world.functions.contains(each.first); };
   std::erase_if(rates_, is_gone);
   std::erase_if(jobs_given_, is_gone);
+  std::erase_if(jobs_not_measured_, is_gone);
   std::erase_if(no_free_, is_gone);
   std::erase_if(no_donor_, is_gone);
 }
