@@ -1,20 +1,28 @@
-"""build.py MODEL FOLDER: neural networks as kernel functions, with their true shapes.
+"""build.py [--small [--seed N]] MODEL FOLDER: neural networks as kernel functions, in two forms.
 
-For the modelled device: a request of ResNet-50 or BERT-large takes as long in all as the paper on
-kernels as a service measured on a V100, 4 and 92 ms, the others as long as the model of `./dev bench
-paper-streambox` says, which is fitted to the first; split over the launches by their operations. Weights are a number that fills
-them, so that the package stays small; to compute something, give files instead. ResNet-50 keeps its
-3 x 3 filters transformed for Winograd's method, as the paper's compiler does: 129 MB of constants.
+Of true shape, which is the default, they are for the modelled device and compute nothing. A request of
+ResNet-50 or BERT-large takes 4 or 92 ms in all, as the paper on kernels as a service measured on a V100.
+The others take what the model of `./dev bench paper-streambox` says, which is fitted to the first. The
+launches share that time by their operations. Weights are a number that fills them, so that the package
+stays small. ResNet-50 keeps its 3 x 3 filters transformed for Winograd's method, as the paper's compiler
+does: 129 MB of constants.
+
+With --small they compute. They have every layer and every head, a sixteenth as wide, over pictures of
+64 x 64 (ssd300: 150 x 150, one map less) or texts of 16 or 32 tokens out of 1,000. Weights are drawn from
+the seed, launches have no modelled durations, and reference.py beside this file says what they must
+answer. The small ssd300 takes red spots for cars and blue ones for people.
 """
 import argparse
+import array
 import math
 import os
+import random
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from lambent import kernels
 from lambent.kernels import Buffer, int32, read, read_write, uint64, write
 
-Fill = Callable[[str, Tuple[int, ...]], Any]
+Fill = Callable[[str, Tuple[int, ...]], Any]  # the numbers of a constant, by its name and shape
 Stages = Tuple[Tuple[int, int], ...]  # how many layers, of how many channels
 
 
@@ -42,8 +50,8 @@ class Model:
         self._launches.append((kernel, operations, elements, list(arguments)))
 
     def finish(self, duration_ms: float) -> kernels.Graph:
-        """Appends the launches; together they take this long."""
-        total_ns = int(duration_ms * 1e6)
+        """Appends the launches. Without weights they take this long together, with them what computing takes."""
+        total_ns = int(duration_ms * 1e6) if self.weights is None else 0
         operations = sum(launch[1] for launch in self._launches)
         durations = [total_ns * launch[1] // operations for launch in self._launches]
         durations[durations.index(max(durations))] += total_ns - sum(durations)
@@ -56,8 +64,27 @@ class Model:
 NOTHING = uint64(0)  # a null pointer
 
 
+def for_winograd(filters: Any) -> Any:
+    """3 x 3 filters, one after the other, as the kernel `winograd` takes them: 4 x 4 numbers each."""
+    rows = ((1, 0, 0), (.5, .5, .5), (.5, -.5, .5), (0, 0, 1))
+    out = array.array("f")
+    for at in range(0, len(filters), 9):
+        f = filters[at:at + 9]
+        half = [[r[0] * f[j] + r[1] * f[3 + j] + r[2] * f[6 + j] for j in range(3)] for r in rows]
+        out.extend([h[0] * r[0] + h[1] * r[1] + h[2] * r[2] for h in half for r in rows])
+    return out
+
+
 class Images(Model):
     """Layers over square images, as (channels, size, size)."""
+
+    def transformed(self, name: str, channels: int, before: int) -> Buffer:
+        """The 3 x 3 filters of a layer for Winograd's method; weights give them as they are."""
+        shape = (channels, before, 4, 4)
+        if self.weights is None:
+            return self.constant(name + ".transformed", *shape)
+        plain = self.weights(name + ".filters", (channels, before, 3, 3))
+        return self.graph.constant(name + ".transformed", "FP32", shape, data=for_winograd(plain))
 
     def convolution(self, name: str, image: Buffer, channels: int, kernel: int, stride: int = 1,
                     relu: bool = True, shortcut: Optional[Buffer] = None) -> Buffer:
@@ -67,7 +94,7 @@ class Images(Model):
         operations = 2 * out.size_bytes // 4 * before * kernel * kernel
         bias = self.constant(name + ".bias", channels)
         if kernel == 3 and stride == 1 and shortcut is None:
-            filters = self.constant(name + ".transformed", channels, before, 4, 4)
+            filters = self.transformed(name, channels, before)
             self.launch("winograd", operations, channels * ((size + 1) // 2) ** 2, read(image), filters,
                         bias, write(out), int32(before), int32(size), int32(channels), int32(int(relu)))
             return out
@@ -366,25 +393,117 @@ def bert(length: int = 128, layers: int = 24, hidden: int = 1024, heads: int = 1
     return model.finish(duration_ms)
 
 
-def post_kind(weights: Optional[Fill] = None) -> kernels.Graph:
+def post_kind(length: int = 32, layers: int = 12, hidden: int = 768, heads: int = 12,
+              vocabulary: int = 37000, positions: int = 512,
+              weights: Optional[Fill] = None) -> kernels.Graph:
     """BERT-base over a text that `translate` wrote."""
-    return bert(length=32, layers=12, hidden=768, heads=12, vocabulary=37000, weights=weights,
-                name="post_kind", duration_ms=6.8)
+    return bert(length, layers, hidden, heads, vocabulary, positions, weights, "post_kind", 6.8)
 
 
-MODELS: Dict[str, Callable[[], kernels.Graph]] = {
+MODELS: Dict[str, Callable[..., kernels.Graph]] = {
     "resnet50": resnet50, "bert": bert, "vgg16": vgg16, "alexnet": alexnet, "densenet121": densenet121,
     "ssd300": ssd300, "vdsr": vdsr, "translate": translate, "post_kind": post_kind,
 }
 
+SMALL_STAGES: Stages = ((2, 4), (2, 8), (3, 16), (3, 32), (3, 32))
+# Where a small network is other than a large one.
+SMALL: Dict[str, Dict[str, Any]] = {
+    "resnet50": dict(size=64, width=4, classes=10),
+    "bert": dict(length=16, hidden=64, vocabulary=1000, positions=16),
+    "vgg16": dict(size=64, stages=SMALL_STAGES, width=256, classes=10),
+    "alexnet": dict(size=64, channels=(4, 12, 24, 16, 16), width=256, classes=10),
+    "densenet121": dict(size=64, growth=2, classes=10),
+    "ssd300": dict(size=150, stages=SMALL_STAGES, width=64, boxes=(4, 6, 6, 6, 4),
+                   extra=((16, 32, 2, 1), (8, 16, 2, 1), (8, 16, 1, 0))),
+    "vdsr": dict(size=64, channels=4),
+    "translate": dict(hidden=32, vocabulary=1000),
+    "post_kind": dict(hidden=48, vocabulary=1000, positions=32),
+}
+TEXTS = ("bert", "translate", "post_kind")
+# Blocks of ResNet have no norms here that hold down what they add, means of DenseNet hardly differ, and
+# words that look at all others alike become alike.
+GAINS = {("resnet50", "3.filters"): 0.25, ("resnet50", "shortcut.filters"): 0.7,
+         ("densenet121", "classes.weights"): 8, ("text", "out.weights"): 0.3, ("text", "narrow.weights"): 0.3, ("text", "queries.weights"): 3}
+
+
+def seeded(model: str, seed: int) -> Fill:
+    """Weights of such a spread that what a layer makes is about as large as what it takes: variances of
+    2 / n before a cut below zero (He et al., 2015), of 1 / n between norms; n: how many it adds up."""
+    kind = "text" if model in TEXTS else model
+
+    def weights(name: str, shape: Tuple[int, ...]) -> Any:
+        some, count = random.Random("%d %s %s" % (seed, model, name)), math.prod(shape)
+        around = 1.0 if name.endswith(".scale") else 0.0
+        if len(shape) == 1:
+            spread = 0.1
+        elif name in ("words", "positions", "kinds"):
+            spread = 1.0 if name == "words" else 0.2
+        else:
+            spread = math.sqrt((3 if kind == "text" else 6) * shape[0] / count)
+        spread *= GAINS.get((kind, ".".join(name.split(".")[-2:])), 1)
+        numbers = array.array("f", [around + spread * (2 * some.random() - 1) for _ in range(count)])
+        return detector(name, shape, numbers) if model == "ssd300" else numbers
+
+    return weights
+
+
+def detector(name: str, shape: Tuple[int, ...], numbers: Any) -> Any:
+    """The weights of ssd300, so that it finds something: what is red is a car, class 7 of Pascal VOC, what
+    is blue a person, class 15.
+
+    The first two channels carry how red and how blue a place is through the groups of layers to the first
+    map, whose first box looks at them. All others, and where the boxes lie, are as the seed has them.
+    """
+    layer, kind = name.rsplit(".", 1)
+    if layer.startswith("boxes") and kind == "bias":
+        for box in range(0, len(numbers), 25):
+            numbers[box] += 6  # most places show nothing
+    elif layer.startswith("boxes"):
+        numbers = array.array("f", [number / 4 for number in numbers])
+
+    def look(row: int, taps: Dict[int, float], bias: float) -> None:
+        """This channel is a sum of those channels where it lies, and nothing else."""
+        if kind == "bias":
+            numbers[row] = bias
+            return
+        count = shape[1] * 9
+        numbers[row * count:(row + 1) * count] = array.array("f", [0.0]) * count
+        for source, weight in taps.items():
+            numbers[row * count + source * 9 + 4] = weight
+
+    for channel, label, others in ((0, 7, (1, 2)), (1, 15, (0, 1))):
+        if layer == "stage1.0":
+            look(channel, {2 * channel: 1, **{other: -1 for other in others}}, 0)
+        elif layer.startswith("stage"):
+            look(channel, {channel: 1}, 0)
+        elif layer == "boxes0":
+            look(label, {channel: 20}, -11)
+    return numbers
+
+
+def small(model: str, seed: int = 0) -> kernels.Graph:
+    """A network that computes, with weights from a seed."""
+    return MODELS[model](weights=seeded(model, seed), **SMALL[model])
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=tuple(MODELS))
     parser.add_argument("folder")
-    parser.add_argument("--launch-mode", choices=("compute", "model"), default="model")
+    parser.add_argument("--small", action="store_true",
+                        help="a small network that computes, in place of the true shape with modelled times")
+    parser.add_argument("--seed", type=int, help="of its weights; 0 unless said")
+    parser.add_argument("--launch-mode", choices=("compute", "model"),
+                        help="of the true shape; model unless said, as its weights are one number")
     options = parser.parse_args()
-    graph = MODELS[options.model]()
+    if options.seed is not None and not options.small:
+        parser.error("--seed is for --small: networks of true shape have no weights")
+    if options.launch_mode == "model" and options.small:
+        parser.error("--small computes: its launches have no modelled durations")
+    graph = small(options.model, options.seed or 0) if options.small else MODELS[options.model]()
     constants = sum(b.size_bytes for b in graph.buffers.values() if b.role == "constant")
-    graph.save(options.folder, timeout_s=60, launch_mode=options.launch_mode,
+    graph.save(options.folder, timeout_s=60,
+               launch_mode=options.launch_mode or ("compute" if options.small else "model"),
                description="%d launches, %d MB of constants"
                % (len(graph.steps), math.ceil(constants / 1e6)))

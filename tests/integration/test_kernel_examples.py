@@ -1,9 +1,10 @@
 """The kernel functions among the examples through the whole worker: built in Python, deployed by the CLI, which compiles
-their kernels, and invoked; the large ones as the modelled device times them."""
+their kernels, and invoked; networks of true shape as the modelled device times them, small ones as they compute."""
 import array
 import importlib.util
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -15,9 +16,9 @@ sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 RAW = {"Content-Type": "application/octet-stream"}
 
 
-def example(name):
-    """The module build.py of an example."""
-    specification = importlib.util.spec_from_file_location(name, EXAMPLES / name / "build.py")
+def example(name, module="build"):
+    """The module build.py of an example, or another one beside it."""
+    specification = importlib.util.spec_from_file_location(f"{name}_{module}", EXAMPLES / name / f"{module}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
@@ -102,3 +103,23 @@ class KernelExamples(WorkerTest):
             self.assertEqual(reply.headers["x-lambent-start"], "warm")
             # Launches that do not depend on each other overlap a little.
             self.assertGreater(int(reply.headers["x-lambent-run-us"]), 900 * least_ms)
+
+    def test_small_models_compute_what_their_definitions_say(self):
+        models, reference = example("11_kernel_models"), example("11_kernel_models", "reference")
+        some = random.Random(1)
+        image = array.array("f", [some.random() for _ in range(3 * 64 * 64)])
+        tokens = array.array("i", [some.randrange(1000) for _ in range(16)])
+        segments = array.array("i", [0] * 7 + [1] * 9)
+        with tempfile.TemporaryDirectory() as folder:
+            layers = pathlib.Path(folder) / "layers"
+            subprocess.run([PREFIX / "bin/lambent-bundle", "build", EXAMPLES / "11_kernel_models/layers.cu", "-o", layers],
+                           check=True, capture_output=True)
+            for name, inputs in (("resnet50", (image,)), ("bert", (tokens, segments))):
+                graph = models.small(name)
+                graph.bundles.clear()
+                graph.bundle(str(layers))
+                self.deploy(graph, launch_mode="compute")
+                expected = getattr(reference, name)(models.seeded(name, 0), *inputs, **models.SMALL[name])
+                for _ in range(2):
+                    found = self.ask_raw(name, b"".join(each.tobytes() for each in inputs))
+                    self.assert_close(found, expected, 2e-4 * max(map(abs, expected)))
