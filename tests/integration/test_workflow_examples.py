@@ -1,6 +1,6 @@
-"""The three workflows among the examples through the whole worker: deployed by the CLI with their networks, and invoked as
-the modelled device times them; then all three with the same networks made narrow, with weights from a seed, which compute. As a modelled
-device computes nothing, the first three hold which calls were made, in which order, where, and for how long at least."""
+"""The three workflows among the examples through the whole worker, deployed by the CLI with their networks. First those of true
+shape, as the modelled device times them: it computes nothing, so that they hold which calls were made, in which order, where, and for
+how long at least. Then the small ones, which compute: their answers are what the networks' definitions give, one after the other."""
 import array
 import importlib.util
 import os
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from harness import PREFIX, WorkerTest
-from test_kernel_examples import example
+from test_kernel_examples import EXAMPLES, example
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
@@ -23,56 +23,37 @@ PEAK = 15.7e12  # of a V100, in operations a second
 OPERATIONS = {"ssd300": 62.7e9, "resnet50": 8.2e9, "alexnet": 1.4e9, "vgg16": 30.9e9, "densenet121": 5.7e9}
 
 
-# Their inputs are as large as ever, their layers few and narrow. SSD's maps are those of the paper, for which `pick` is written.
-NARROW_VGG = ((2, 2), (1, 2), (1, 3), (1, 3), (1, 4))
-
-
-def narrow_networks(models):
-    """By name: a network that computes in milliseconds on an emulated device."""
-    return {"ssd300": lambda: models.ssd300(300, NARROW_VGG, 6, ((2, 4, 2, 1), (2, 4, 2, 1), (2, 4, 1, 0), (2, 4, 1, 0)), weights=weights_of("ssd300")),
-            "resnet50": lambda: models.resnet50(224, 2, (1, 1, 1, 1), 6, weights_of("resnet50")),
-            "alexnet": lambda: models.alexnet(224, (3, 4, 4, 4, 4), 8, 6, weights_of("alexnet")),
-            "vgg16": lambda: models.vgg16(224, NARROW_VGG, 8, 6, weights_of("vgg16")),
-            "vdsr": lambda: models.vdsr(224, 2, 3, weights_of("vdsr")),
-            "densenet121": lambda: models.densenet121(224, 2, (1, 1, 1, 1), 6, weights_of("densenet121")),
-            "translate": lambda: models.translate(32, 1, 16, 2, 40, weights_of("translate")),
-            "post_kind": lambda: models.bert(32, 1, 16, 2, 40, 32, weights_of("post_kind"), "post_kind", 1)}
-
-
-def weights_of(network):
-    """Numbers of such a spread that what a layer gives is as large as what it takes."""
-    def weights(name, shape):
-        some, count = random.Random(f"{network} {name}"), 1
-        for extent in shape:
-            count *= extent
-        around = 1.0 if name.endswith(".scale") else 0.0
-        alone = len(shape) == 1 or name in ("words", "positions", "kinds")
-        spread = 0.2 if len(shape) == 1 else 1.0 if alone else (6 / (count // shape[0])) ** 0.5
-        if (network, name) == ("densenet121", "classes.weights"):
-            spread *= 5  # its means over a picture hardly differ
-        numbers = array.array("f", [around + some.uniform(-spread, spread) for _ in range(count)])
-        return biased(name, numbers) if network == "ssd300" and name.startswith("boxes") and name.endswith(".bias") else numbers
-    return weights
-
-
-def biased(name, numbers):
-    """Of a detector's last layers: the background is likely, but for a car or a person in one box of each place of the last two maps."""
-    for box in range(len(numbers) // 25):
-        likely = 15 if name[5] in "45" and box == 1 else 7 if name[5] in "45" and box == 0 else 0
-        numbers[25 * box + likely] += 12 if likely == 0 else 5
-    return numbers
-
-
 def module_of(path):
-    specification = importlib.util.spec_from_file_location(path.parent.name, path)
+    specification = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
 
 
-def picture(size, seed=0):
-    some = random.Random(size + seed)
-    return array.array("f", [some.uniform(0, 1 + 4 * seed) for _ in range(3 * size * size)])
+def picture(size):
+    some = random.Random(size)
+    return array.array("f", [some.uniform(0, 1) for _ in range(3 * size * size)])
+
+
+def tinted(seed):
+    """64 x 64 pixels, each colour as bright as the seed says."""
+    some = random.Random(f"64 {seed}")
+    tint = [some.uniform(0, 2) for _ in range(3)]
+    return array.array("f", [most * some.random() for most in tint for _ in range(64 * 64)])
+
+
+def frame(seed, cars, people):
+    """150 x 150 pixels, dim ones but for a red spot for each car and a blue one for each person. spots: (row, column, how bright), each
+    within one of the 19 x 19 places that the detector's first map has."""
+    some, side = random.Random(seed), 150
+    pixels = array.array("f", [some.uniform(0, 0.4) for _ in range(3 * side * side)])
+    for colour, spots in ((0, cars), (2, people)):
+        for row, column, bright in spots:
+            for y in range(8 * row + 1, 8 * row + 5):
+                for x in range(8 * column + 1, 8 * column + 5):
+                    for channel in range(3):
+                        pixels[(channel * side + y) * side + x] = bright if channel == colour else 0
+    return pixels
 
 
 class WorkflowWorker(WorkerTest):
@@ -88,8 +69,8 @@ class WorkflowWorker(WorkerTest):
                              env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint})
         self.assertEqual(run.returncode, 0, run.stderr)
 
-    def put(self, size, seed=0):
-        return self.client.put(picture(size, seed), datatype="FP32", shape=(3, size, size)).id
+    def put(self, size, pixels=None):
+        return {"object": self.client.put(pixels or picture(size), datatype="FP32", shape=(3, size, size)).id}
 
     def ask(self, name, event):
         reply = self.worker.invoke(name, event)
@@ -120,7 +101,7 @@ class WorkflowExamples(WorkflowWorker):
     def test_traffic_looks_at_each_object(self):
         self.deploy(PREFIX / "examples/14_workflow_traffic")
         for cars, people in ((2, 1), (0, 0), (0, 3)):
-            found = self.ask("traffic", {"frame": {"object": self.put(300)}, "found": {"cars": cars, "people": people}})
+            found = self.ask("traffic", {"frame": self.put(300), "found": {"cars": cars, "people": people}})
             self.assertEqual([len(found[key]) for key in ("cars", "plates", "people")], [cars, cars, people])
             calls = self.calls_of_last_run(on_host=("pick",))
             self.assertEqual({name: call["function"] for name, call in calls.items()},
@@ -140,7 +121,7 @@ class WorkflowExamples(WorkflowWorker):
 
     def test_image_processing_hands_on_a_picture(self):
         self.deploy(PREFIX / "examples/15_workflow_image")
-        found = self.ask("image_processing", {"image": {"object": self.put(224)}})
+        found = self.ask("image_processing", {"image": self.put(224)})
         self.assertEqual(found["face"]["shape"], [1, 1000])
         self.assertEqual(self.client.get(found["image"]["object"]).shape, (3, 224, 224))
         calls = self.calls_of_last_run()
@@ -151,7 +132,7 @@ class WorkflowExamples(WorkflowWorker):
         self.deploy(PREFIX / "examples/16_workflow_social")
         tokens = {"datatype": "INT32", "shape": [32], "data": list(range(32))}
         found = self.ask("social_media", {"tokens": tokens, "segments": dict(tokens, data=[0] * 32),
-                                          "image": {"object": self.put(224)}})
+                                          "image": self.put(224)})
         # The verdict on scores of zero.
         self.assertEqual(found, {"kind": "first", "picture_class": 0, "sure": 0})
         calls = self.calls_of_last_run(on_host=("verdict",))
@@ -164,7 +145,7 @@ class WorkflowExamples(WorkflowWorker):
 
 
 class WorkflowsThatCompute(WorkflowWorker):
-    """The files of the examples, with narrow networks under the names that they call: a run gives what its networks give one by one."""
+    """The small forms of the examples."""
 
     @classmethod
     def setUpClass(cls):
@@ -172,79 +153,82 @@ class WorkflowsThatCompute(WorkflowWorker):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-workflows-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
         # The kernels of all networks, compiled once.
-        source = pathlib.Path(__file__).resolve().parents[2] / "examples/11_kernel_models/layers.cu"
-        subprocess.run([PREFIX / "bin/lambent-bundle", "build", source, "-o", cls.folder / "layers"], check=True, capture_output=True)
+        subprocess.run([PREFIX / "bin/lambent-bundle", "build", EXAMPLES / "11_kernel_models/layers.cu", "-o", cls.folder / "layers"],
+                       check=True, capture_output=True)
+        cls.models = example("11_kernel_models")
+        cls.reference = example("11_kernel_models", "reference")
 
-    def deploy_computing(self, name):
-        """The example's workflow and its handlers as they are, and beside them networks with weights."""
-        made = narrow_networks(example("11_kernel_models"))
+    def deploy_small(self, name):
+        """The example as it is, but for the kernels."""
         folder = self.folder / name
-        folder.mkdir()
-        for entry in (PREFIX / "examples" / name).iterdir():
-            target = folder / entry.name
-            if entry.name in made:
-                graph = made[entry.name]()
-                self.assertEqual(graph.name, entry.name)
-                graph.save(target, launch_mode="compute")
-                manifest = (target / "lambent.toml").read_text()
-                (target / "lambent.toml").write_text(manifest.replace('sources = ["layers.cu"]', 'bundles = ["../../layers"]'))
-            elif entry.is_dir():
-                shutil.copytree(entry, target)
-            else:
-                shutil.copy(entry, target)
+        shutil.copytree(PREFIX / "examples" / f"{name}_small", folder)
+        networks = [path.parent for path in folder.glob("*/graph.json")]
+        for network in networks:
+            manifest = (network / "lambent.toml").read_text()
+            self.assertIn('sources = ["layers.cu"]', manifest)
+            (network / "lambent.toml").write_text(manifest.replace('sources = ["layers.cu"]', 'bundles = ["../../layers"]'))
+        self.assertTrue(networks)
         self.deploy(folder)
 
-    def alone(self, name, **inputs):
-        """Of a network by itself: the numbers of its first output. inputs: (datatype, shape, numbers)."""
-        given = [{"name": key, "datatype": datatype, "shape": list(shape), "data": list(numbers)} for key, (datatype, shape, numbers) in inputs.items()]
-        return self.ask(name, {"inputs": given})["outputs"][0]["data"]
+    def expected(self, network, *inputs):
+        """What the network's definition makes of these numbers."""
+        weights = self.models.seeded(network, 0)
+        return getattr(self.reference, network)(weights, *inputs, **self.models.SMALL[network])
 
     def assert_close(self, found, expected):
         self.assertEqual(len(found), len(expected))
         for one, other in zip(found, expected):
-            self.assertAlmostEqual(one, other, places=4)
+            self.assertAlmostEqual(one, other, delta=3e-4)
 
     def test_what_is_found_in_a_frame_is_looked_at(self):
-        self.deploy_computing("14_workflow_traffic")
-        pick = module_of(PREFIX / "examples/14_workflow_traffic/pick/app.py")
-        answers = []
-        for seed in (0, 1):
-            answers.append(self.ask("traffic", {"frame": {"object": self.put(300, seed)}}))
-            frame = picture(300, seed)
-            found = pick.detections(self.alone("ssd300", image=("FP32", (3, 300, 300), frame)))
-            crops = {kind: [pick.crop(frame, 300, box) for _, each, box in found if each == kind] for kind in (pick.CAR, pick.PERSON)}
-            self.assertTrue(crops[pick.CAR] and crops[pick.PERSON], "the detector finds nothing")
-            for network, key, kind in (("resnet50", "cars", pick.CAR), ("alexnet", "plates", pick.CAR), ("vgg16", "people", pick.PERSON)):
-                self.assertEqual(len(answers[-1][key]), len(crops[kind]))
-                for answer, crop in zip(answers[-1][key], crops[kind]):
-                    self.assert_close(answer["probabilities"]["data"], self.alone(network, image=("FP32", (3, 224, 224), crop)))
-                    self.assertAlmostEqual(sum(answer["probabilities"]["data"]), 1, places=4)
-        self.assertNotEqual(answers[0], answers[1], "what is computed depends on the frame")
+        self.deploy_small("14_workflow_traffic")
+        pick = module_of(PREFIX / "examples/14_workflow_traffic_small/pick/app.py")
+        for seed, cars, people in ((0, [(3, 4, 1.0), (10, 15, 1.2)], [(12, 2, 1.1)]), (1, [], [(6, 9, 1.1), (16, 12, 1.0)])):
+            pixels = frame(seed, cars, people)
+            answer = self.ask("traffic", {"frame": self.put(150, pixels)})
+            self.assertEqual([len(answer[key]) for key in ("cars", "plates", "people")], [len(cars), len(cars), len(people)])
+            found = pick.detections(self.expected("ssd300", pixels), pick.SMALL_MAPS, frame=150)
+            for kind, looks in ((pick.CAR, ("cars", "resnet50")), (pick.CAR, ("plates", "alexnet")), (pick.PERSON, ("people", "vgg16"))):
+                key, network = looks
+                crops = [pick.crop(pixels, 150, box, 64) for _, each, box in found if each == kind]
+                self.assertEqual(len(answer[key]), len(crops))
+                for one, crop in zip(answer[key], crops):
+                    self.assert_close(one["probabilities"]["data"], self.expected(network, crop))
+        nothing = {"frame": self.put(150, frame(2, [], []))}
+        self.assertEqual(self.ask("traffic", nothing), {"cars": [], "plates": [], "people": []})
+        # What is in a frame is not for the request to say here.
+        refused = self.worker.invoke("traffic", {**nothing, "found": {"cars": 1}})
+        self.assertIn("'found' is for modelled networks", refused.body.decode())
 
     def test_a_picture_becomes_sharper_and_its_face_is_told(self):
-        self.deploy_computing("15_workflow_image")
-        found = self.ask("image_processing", {"image": {"object": self.put(224)}})
-        image = ("FP32", (3, 224, 224), picture(224))
-        self.assert_close(found["face"]["data"], self.alone("vgg16", image=image))
-        sharper = self.client.get(found["image"]["object"])
-        self.assert_close(list(memoryview(bytes(sharper)).cast("f")), self.alone("vdsr", image=image))
+        self.deploy_small("15_workflow_image")
+        labels = set()
+        for image in tinted(0), tinted(2):
+            found = self.ask("image_processing", {"image": self.put(64, image)})
+            expected = self.expected("vgg16", image)
+            self.assert_close(found["face"]["data"], expected)
+            self.assertEqual(label(found["face"]["data"]), label(expected))
+            sharper = self.client.get(found["image"]["object"])
+            self.assert_close(list(memoryview(bytes(sharper)).cast("f")), self.expected("vdsr", image))
+            labels.add(label(expected))
+        self.assertEqual(len(labels), 2, "whose face it is depends on the picture")
 
     def test_a_post_is_understood(self):
-        self.deploy_computing("16_workflow_social")
-        segments = ("INT32", (32,), [0] * 32)
-        verdicts, translations = [], set()
-        for seed in range(3):
+        self.deploy_small("16_workflow_social")
+        verdicts = []
+        # Two kinds of texts, and two classes of pictures.
+        for seed, image in ((1, tinted(0)), (2, tinted(6))):
             some = random.Random(seed)
-            words = [some.randrange(40) for _ in range(32)]
+            words = [some.randrange(1000) for _ in range(32)]
             tokens = {"datatype": "INT32", "shape": [32], "data": words}
-            verdicts.append(self.ask("social_media", {"tokens": tokens, "segments": dict(tokens, data=[0] * 32),
-                                                      "image": {"object": self.put(224, seed)}}))
-            translated = self.alone("translate", tokens=("INT32", (32,), words))
-            translations.add(tuple(translated))
-            text = self.alone("post_kind", tokens=("INT32", (32,), translated), segments=segments)
-            classes = self.alone("densenet121", image=("FP32", (3, 224, 224), picture(224, seed)))
-            best = max(range(len(classes)), key=classes.__getitem__)
-            self.assertEqual((verdicts[-1]["kind"], verdicts[-1]["picture_class"]), ("first" if text[0] >= text[1] else "second", best))
-            self.assertAlmostEqual(verdicts[-1]["sure"], classes[best], places=3)
-        self.assertGreater(len({verdict["sure"] for verdict in verdicts}), 1, "what is computed depends on the picture")
-        self.assertGreater(len(translations), 1, "and on the words")
+            found = self.ask("social_media", {"tokens": tokens, "segments": dict(tokens, data=[0] * 32), "image": self.put(64, image)})
+            text = self.expected("post_kind", self.expected("translate", words), [0] * 32)
+            classes = self.expected("densenet121", image)
+            verdicts.append(("first" if text[0] >= text[1] else "second", label(classes)))
+            self.assertEqual((found["kind"], found["picture_class"]), verdicts[-1])
+            self.assertAlmostEqual(found["sure"], max(classes), delta=3e-4)
+        self.assertEqual([len(set(each)) for each in zip(*verdicts)], [2, 2], "it depends on the words and on the picture")
+
+
+def label(probabilities):
+    return max(range(len(probabilities)), key=probabilities.__getitem__)

@@ -1,20 +1,24 @@
 """From what SSD says of a frame to pictures of its cars and people, as objects for the networks that
 look at them.
 
-A modelled device computes nothing: with "found": {"cars": 2, "people": 1} in the request, so many
-places are taken as found without a look at the boxes."""
+A frame has 300 x 300 pixels, for networks of true shape, or 150 x 150 for the small ones that compute.
+Those of true shape are modelled and find nothing: with "found": {"cars": 2, "people": 1} in the request,
+so many places are taken as found without a look at the boxes. For small ones that is refused."""
 import array
 import math
 
 from lambent import objects
 
-SIZE = 224  # of the pictures that go out
 CAR, PERSON = 7, 15  # among the classes of Pascal VOC, the background being 0
 SCORE, OVERLAP, MOST = 0.5, 0.45, 20
 # Of each map of SSD300: places along a side, the smallest box and the next map's, and ratios of sides.
 MAPS = ((38, 30, 60, (2,)), (19, 60, 111, (2, 3)), (10, 111, 162, (2, 3)), (5, 162, 213, (2, 3)),
         (3, 213, 264, (2,)), (1, 264, 315, (2,)))
-FRAME = 300
+FRAME, SIZE = 300, 224  # of a frame, and of the pictures that go out
+SMALL_FRAME, SMALL_SIZE = 150, 64
+# The small form's are half as large, and the last one is missing.
+SMALL_MAPS = ((19, 15, 30, (2,)), (10, 30, 55.5, (2, 3)), (5, 55.5, 81, (2, 3)), (3, 81, 106.5, (2, 3)),
+              (1, 106.5, 132, (2,)))
 
 
 def shapes(smallest, largest, ratios):
@@ -84,15 +88,21 @@ def crop(frame, side, box, size=SIZE):
 def handler(event, context):
     request = event["request"]
     frame = array.array("f", bytes(objects.get(request["frame"])))
+    side = math.isqrt(len(frame) // 3)
+    if side not in (FRAME, SMALL_FRAME):
+        raise ValueError("a frame has %d or %d pixels a side, not %d" % (FRAME, SMALL_FRAME, side))
+    maps, size = (MAPS, SIZE) if side == FRAME else (SMALL_MAPS, SMALL_SIZE)
     if "found" in request:
-        whole = (0, 0, FRAME, FRAME)
+        if side == SMALL_FRAME:
+            raise ValueError("'found' is for modelled networks; the small ones see what is in the frame")
+        whole = (0, 0, side, side)
         found = [(1, kind, whole) for kind, name in ((CAR, "cars"), (PERSON, "people"))
                  for _ in range(request["found"].get(name, 0))]
     else:
-        found = detections(array.array("f", bytes(objects.get(event["boxes"]))))
+        found = detections(array.array("f", bytes(objects.get(event["boxes"]))), maps, frame=side)
     pictures = {CAR: [], PERSON: []}
     for _, kind, box in found:
         if kind in pictures:
-            picture = crop(frame, FRAME, box)
-            pictures[kind].append(objects.put(picture, datatype="FP32", shape=(3, SIZE, SIZE), ttl=60))
+            picture = crop(frame, side, box, size)
+            pictures[kind].append(objects.put(picture, datatype="FP32", shape=(3, size, size), ttl=60))
     return {"cars": pictures[CAR], "people": pictures[PERSON]}
