@@ -188,8 +188,7 @@ class WorkflowsThatCompute(WorkflowWorker):
             answer = self.ask("traffic", {"frame": self.put(150, pixels)})
             self.assertEqual([len(answer[key]) for key in ("cars", "plates", "people")], [len(cars), len(cars), len(people)])
             found = pick.detections(self.expected("ssd300", pixels), pick.SMALL_MAPS, frame=150)
-            for kind, looks in ((pick.CAR, ("cars", "resnet50")), (pick.CAR, ("plates", "alexnet")), (pick.PERSON, ("people", "vgg16"))):
-                key, network = looks
+            for kind, key, network in ((pick.CAR, "cars", "resnet50"), (pick.CAR, "plates", "alexnet"), (pick.PERSON, "people", "vgg16")):
                 crops = [pick.crop(pixels, 150, box, 64) for _, each, box in found if each == kind]
                 self.assertEqual(len(answer[key]), len(crops))
                 for one, crop in zip(answer[key], crops):
