@@ -2,6 +2,7 @@
 // Implemented by node/cluster, the simulator and tests. Any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/units.h"
@@ -16,7 +17,14 @@ struct NodeLoad {
   uint32_t slots = 1;      // invocations that it can run at once; at least 1
   uint32_t load = 0;       // invocations that it runs or that wait there
   Bytes memory_free;       // on its GPUs, with what idle sandboxes hold
+  uint32_t gpus = 0;       // so many runs share no GPU with another; 0: it has none
 };
+
+// The load of another node, of which its report is some time old: with what was sent there since.
+// Sent, both times: what has no answer yet.
+inline uint32_t load_since(uint32_t reported, uint32_t sent_then, uint32_t sent_now) {
+  return std::max(reported + (sent_now > sent_then ? sent_now - sent_then : 0), sent_now);
+}
 
 // The best that a node has of a function for one more invocation.
 enum class Warmth {

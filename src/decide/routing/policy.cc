@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 
 namespace lambent::routing {
 namespace {
 
-// As many nodes with room are compared for each invocation. With more, a function has warm
-// sandboxes on more nodes.
+// As many free nodes are compared for a cold invocation. With more, a function has warm sandboxes
+// on more nodes.
 constexpr size_t kCompared = 3;
 // So many nodes are looked at on the ring until all are.
 constexpr size_t kLookedAt = 16;
+// A load that was counted at one moment differs from its mean by less than so many times the
+// mean's root, in nineteen of twenty cases.
+constexpr double kNoise = 2;
 
 // A multiple of the work that an average node has, without dividing by zero slots.
 double relative(const NodeLoad& node) { return static_cast<double>(node.load) / node.slots; }
@@ -82,8 +86,10 @@ class TwoChoices final : public Policy {
   }
 };
 
-// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018), and among the
-// first few nodes with room the one where the function is warm.
+// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018). A warm node
+// that is not full comes first, then the function's own by the ring, while they are free. Where
+// none is, work is spread: reports are older than the decisions of the other nodes, which all have
+// the same ones.
 class BoundedHash final : public Policy {
  public:
   explicit BoundedHash(const PolicyOptions& options) : options_(options) {}
@@ -97,11 +103,15 @@ class BoundedHash final : public Policy {
     }
     const Candidates found = candidates(request, ring, view, totals);
     if (found.count == 0) return least_loaded(request, view);
-    size_t best = 0;
-    for (size_t each = 1; each < found.count; ++each) {
-      if (is_better(found.at[each], found.at[best], request)) best = each;
+    const Warmth warmest = warmest_of(found);
+    if (warmest > Warmth::kFetched) {
+      return Route{drawn_of(found, warmest, request.draw), RouteReason::kWarm};
     }
-    return Route{found.at[best].node, reason_of(found, best)};
+    if (const auto free = best_free(found)) return *free;
+    if (warmest == Warmth::kFetched) {
+      return Route{drawn_of(found, warmest, request.draw), RouteReason::kFetched};
+    }
+    return Route{first_of(found, warmest), RouteReason::kOverflow};
   }
 
  private:
@@ -109,11 +119,15 @@ class BoundedHash final : public Policy {
     NodeIndex node = 0;
     Warmth warmth = Warmth::kNone;
     bool has_memory = false;
+    bool is_free = false;
   };
+  // Nodes that are not full, in the order of the ring.
   struct Candidates {
-    std::array<Candidate, kCompared> at;
+    std::array<Candidate, kLookedAt> at;
     size_t count = 0;
-    bool passed_full = false;  // one before the first had too much work
+    bool passed_full = false;  // one before the first has too much work
+
+    std::span<const Candidate> all() const { return {at.data(), count}; }
   };
 
   struct Totals {
@@ -122,7 +136,7 @@ class BoundedHash final : public Policy {
   };
 
   bool has_room(const NodeLoad& node, const Totals& totals) const {
-    return node.takes_work && node.load < bound_of(options_, node.slots, totals.slots, totals.load);
+    return node.takes_work && node.load < bound_of(options_, node, totals.slots, totals.load);
   }
 
   Warmth warmth_of(const RouteRequest& request, const NodeView& view, NodeIndex index) const {
@@ -150,34 +164,51 @@ class BoundedHash final : public Policy {
       if (!serves(node, index, request, view)) {
         // It counts as looked at, and as nothing else.
       } else if (has_room(node, totals)) {
-        const Candidate candidate{index, warmth_of(request, view, index),
-                                  node.memory_free >= request.memory};
-        // Behind those that all lack its files only one that has them counts.
-        if (found.count < kCompared) {
-          found.at[found.count++] = candidate;
-        } else if (candidate.warmth != Warmth::kAbsent) {
-          found.at[kCompared - 1] = candidate;
-        }
+        found.at[found.count++] = {index, warmth_of(request, view, index),
+                                   node.memory_free >= request.memory,
+                                   node.load < free_bound_of(options_, node)};
       } else if (found.count == 0) {
         found.passed_full = true;
       }
-      const bool goes_on = found.count < kCompared || all_lack_files(found);
-      return goes_on && looked_at < std::min<size_t>(kLookedAt, view.size());
+      return looked_at < std::min<size_t>(kLookedAt, view.size());
     });
     return found;
   }
 
-  static bool all_lack_files(const Candidates& found) {
-    return std::all_of(found.at.begin(), found.at.begin() + static_cast<ptrdiff_t>(found.count),
-                       [](const Candidate& each) { return each.warmth == Warmth::kAbsent; });
+  static Warmth warmest_of(const Candidates& found) {
+    return std::ranges::max(found.all(), {}, &Candidate::warmth).warmth;
+  }
+  static NodeIndex first_of(const Candidates& found, Warmth warmth) {
+    return std::ranges::find(found.all(), warmth, &Candidate::warmth)->node;
+  }
+  // Of those that are as warm, one by chance.
+  static NodeIndex drawn_of(const Candidates& found, Warmth warmth, uint64_t draw) {
+    const auto as_warm = std::ranges::count(found.all(), warmth, &Candidate::warmth);
+    uint64_t passes = draw % static_cast<uint64_t>(as_warm);
+    for (const Candidate& each : found.all()) {
+      if (each.warmth == warmth && passes-- == 0) return each.node;
+    }
+    return first_of(found, warmth);
+  }
+
+  // Of the first free ones, none of which is warm. Behind those that all lack its files, the first
+  // that has them counts too.
+  static std::optional<Route> best_free(const Candidates& found) {
+    const Candidate *first = nullptr, *best = nullptr;
+    size_t compared = 0;
+    for (const Candidate& each : found.all()) {
+      if (!each.is_free) continue;
+      if (compared++ >= kCompared && best->warmth != Warmth::kAbsent) break;
+      if (first == nullptr) first = &each;
+      if (best == nullptr || is_better(each, *best)) best = &each;
+    }
+    if (best == nullptr) return std::nullopt;
+    const bool passed = found.passed_full || first != found.all().data();
+    return Route{best->node, reason_of(*best, *first, passed)};
   }
 
   // `a` stands behind `b` on the ring.
-  static bool is_better(const Candidate& a, const Candidate& b, const RouteRequest& request) {
-    if (is_warm(a) || is_warm(b)) {
-      if (a.warmth != b.warmth) return a.warmth > b.warmth;
-      return a.node == request.entry;
-    }
+  static bool is_better(const Candidate& a, const Candidate& b) {
     // To bring files from another node takes longest.
     const bool a_lacks = a.warmth == Warmth::kAbsent;
     if (a_lacks != (b.warmth == Warmth::kAbsent)) return !a_lacks;
@@ -185,16 +216,13 @@ class BoundedHash final : public Policy {
     if (a.has_memory != b.has_memory) return a.has_memory;
     return a.warmth > b.warmth;
   }
-  static bool is_warm(const Candidate& candidate) { return candidate.warmth > Warmth::kFetched; }
 
-  static RouteReason reason_of(const Candidates& found, size_t chosen) {
-    const Candidate& node = found.at[chosen];
-    if (is_warm(node)) return RouteReason::kWarm;
-    const bool first_lacks = found.at[0].warmth == Warmth::kAbsent;
+  static RouteReason reason_of(const Candidate& node, const Candidate& first, bool passed) {
+    const bool first_lacks = first.warmth == Warmth::kAbsent;
     if (first_lacks && node.warmth != Warmth::kAbsent) return RouteReason::kFetched;
-    if (node.has_memory && !found.at[0].has_memory) return RouteReason::kMemory;
+    if (node.has_memory && !first.has_memory) return RouteReason::kMemory;
     if (node.warmth == Warmth::kFetched) return RouteReason::kFetched;
-    return found.passed_full ? RouteReason::kOverflow : RouteReason::kPreferred;
+    return passed ? RouteReason::kOverflow : RouteReason::kPreferred;
   }
 
   const PolicyOptions options_;
@@ -222,13 +250,20 @@ std::string_view name_of(RouteReason reason) {
   return "unknown";
 }
 
-uint64_t bound_of(const PolicyOptions& options, uint32_t slots, uint64_t total_slots,
+uint64_t free_bound_of(const PolicyOptions& options, const NodeLoad& node) {
+  double most = options.free_share * node.slots;
+  // Runs that share a GPU slow each other down, however many the node takes.
+  if (node.gpus > 0) most = std::min<double>(most, node.gpus);
+  return static_cast<uint64_t>(std::max(std::ceil(most), 1.0));
+}
+
+uint64_t bound_of(const PolicyOptions& options, const NodeLoad& node, uint64_t total_slots,
                   uint64_t total_load) {
   // With the invocation that is to be placed: otherwise an idle cluster had room for nothing.
-  const double average =
-      static_cast<double>(total_load + 1) / static_cast<double>(std::max<uint64_t>(total_slots, 1));
-  const double most = std::max(options.bound * average, options.free_share) * slots;
-  return static_cast<uint64_t>(std::max(std::ceil(most), 1.0));
+  const double average = static_cast<double>(total_load + 1) /
+                         static_cast<double>(std::max<uint64_t>(total_slots, 1)) * node.slots;
+  const double most = std::max(options.bound * average, average + kNoise * std::sqrt(average));
+  return std::max(free_bound_of(options, node), static_cast<uint64_t>(std::ceil(most)));
 }
 
 std::span<const std::string_view> policy_names() {

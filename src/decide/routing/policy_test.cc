@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -47,6 +48,89 @@ TEST(RoutingPolicyTest, AWarmNodeBehindTheFirstIsTaken) {
   view.at(order[2]).load.load = 16;  // full: what is swapped out is the next best
   EXPECT_EQ(policy()->choose({.function = kFunction, .entry = kOutside}, view.ring, view),
             (Route{order[1], RouteReason::kWarm}));
+}
+
+TEST(RoutingPolicyTest, AColdFunctionPassesANodeWhoseGpusAllRunOne) {
+  TestView view(5);
+  for (NodeIndex each = 0; each < 5; ++each) view.at(each).load.gpus = 4;
+  const auto order = order_of(view.ring, kFunction);
+  const RouteRequest request{.function = kFunction, .entry = kOutside};
+  for (const NodeIndex each : order) view.at(each).load.load = 3;  // of 16 slots
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
+  view.at(order[0]).load.load = 4;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[1], RouteReason::kOverflow}));
+  // To share a GPU costs less than to start.
+  view.at(order[0]).warm[kFunction] = Warmth::kSwappedOut;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kWarm}));
+  // Without GPUs runs have processors of their own.
+  view.at(order[0]).warm.clear();
+  for (NodeIndex each = 0; each < 5; ++each) view.at(each).load.gpus = 0;
+  view.at(order[0]).load.load = 11;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
+}
+
+TEST(RoutingPolicyTest, ALoadThatMayBeChanceMakesNoNodeFull) {
+  // Sixteen on average at each of four nodes: one moment's count is below 24 then.
+  const NodeLoad node{.slots = 16, .gpus = 4};
+  EXPECT_EQ(bound_of({}, node, 64, 63), 24U);
+  // Of four, below eight.
+  EXPECT_EQ(bound_of({}, node, 64, 15), 8U);
+  // Of many, chance explains less than the factor allows.
+  EXPECT_EQ(bound_of({}, {.slots = 400}, 1600, 1599), 500U);
+  EXPECT_EQ(free_bound_of({}, node), 4U);
+  EXPECT_EQ(free_bound_of({}, {.slots = 16}), 12U);
+  EXPECT_EQ(free_bound_of({}, {.slots = 2, .gpus = 4}), 2U);
+}
+
+TEST(RoutingPolicyTest, OfSeveralWarmNodesOneIsDrawn) {
+  TestView view(9);
+  const auto order = order_of(view.ring, kFunction);
+  for (const size_t each : {1, 4, 8}) view.at(order[each]).warm[kFunction] = Warmth::kResident;
+  view.at(order[0]).warm[kFunction] = Warmth::kSwappedOut;
+  std::map<NodeIndex, int> counts;
+  for (uint64_t draw = 0; draw < 300; ++draw) {
+    const RouteRequest request{.function = kFunction, .entry = kOutside, .draw = hash_of(draw)};
+    const auto route = policy()->choose(request, view.ring, view);
+    EXPECT_EQ(route->reason, RouteReason::kWarm);
+    ++counts[route->node];
+  }
+  EXPECT_EQ(counts.size(), 3U);
+  for (const size_t each : {1, 4, 8}) EXPECT_GT(counts[order[each]], 60) << each;
+}
+
+TEST(RoutingPolicyTest, WhatWasSentSinceAReportIsKnown) {
+  EXPECT_EQ(load_since(6, 2, 2), 6U) << "the report has them";
+  EXPECT_EQ(load_since(6, 2, 5), 9U);
+  EXPECT_EQ(load_since(6, 2, 0), 6U) << "others may have sent as many";
+  EXPECT_EQ(load_since(1, 4, 4), 4U) << "on their way when it was written";
+}
+
+// Eight nodes, all of whose GPUs are shared, hear from each other once a second. Between two
+// reports some hundred requests of one workflow come in, a fourth of them at a node that already
+// has more than it should. All nodes know the same old loads, and one of them looks nearly idle.
+TEST(RoutingStoryTest, NodesWithTheSameOldReportsDoNotAllChooseTheSame) {
+  TestView view(8, 32);
+  for (NodeIndex each = 0; each < 8; ++each) {
+    view.at(each).load.gpus = 4;
+    view.at(each).load.load = 14 + each % 4;
+    view.at(each).warm[kFunction] = Warmth::kFetched;  // it runs there, and no sandbox is idle
+  }
+  view.at(5).load.load = 40;
+  view.at(6).load.load = 5;
+  SeededRandom random(11);
+  std::map<NodeIndex, int> counts;
+  for (int each = 0; each < 140; ++each) {
+    const NodeIndex entry = each % 4 == 0 ? 5 : static_cast<NodeIndex>(random.below(8));
+    const auto route = policy()->choose(
+        {.function = kFunction, .entry = entry, .draw = random.next()}, view.ring, view);
+    ++counts[route->node];
+  }
+  EXPECT_EQ(counts.count(5), 0U) << "it has more than chance explains";
+  EXPECT_EQ(counts.size(), 7U);
+  for (const auto& [node, count] : counts) {
+    EXPECT_GT(count, 8) << node;
+    EXPECT_LT(count, 35) << node << ": twenty each, were all alike";
+  }
 }
 
 TEST(RoutingPolicyTest, WhatIsResidentAtTheEntryStaysThere) {
@@ -226,6 +310,7 @@ TEST(RoutingPropertyTest, NoNodeGetsMoreThanItsBound) {
     TestView view(nodes);
     for (NodeIndex node = 0; node < nodes; ++node) {
       view.at(node).load.slots = static_cast<uint32_t>(1 + random.below(32));
+      view.at(node).load.gpus = static_cast<uint32_t>(random.below(9));
     }
     // One function has half of all work: without bounds its node would have it too.
     const uint64_t work = view.total_slots() * 2;
@@ -236,7 +321,7 @@ TEST(RoutingPropertyTest, NoNodeGetsMoreThanItsBound) {
           view);
       ASSERT_TRUE(route.has_value());
       NodeLoad& load = view.at(route->node).load;
-      ASSERT_LT(load.load, bound_of({}, load.slots, view.total_slots(), view.total_load()))
+      ASSERT_LT(load.load, bound_of({}, load, view.total_slots(), view.total_load()))
           << "world " << world << ", node " << route->node;
       ++load.load;
     }
@@ -251,7 +336,7 @@ TEST(RoutingPropertyTest, NodesWithMoreSlotsGetMore) {
         policy()->choose({.function = hash_of(uint64_t(each)), .entry = kOutside}, view.ring, view);
     ++view.at(route->node).load.load;
   }
-  EXPECT_GE(view.at(1).load.load, 160 - bound_of({}, 4, 16, 160));
+  EXPECT_GE(view.at(1).load.load, 160 - bound_of({}, {.slots = 4}, 16, 160));
 }
 
 }  // namespace
