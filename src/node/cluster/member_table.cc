@@ -130,6 +130,7 @@ void MemberTable::reported(const std::string& node, NodeReport report) {
   entry->problem.clear();
   set_state(*entry, report.takes_work ? MemberState::kUp : MemberState::kDraining);
   entry->report = std::move(report);
+  entry->outstanding_at_report = entry->outstanding;
 }
 
 void MemberTable::missed(const std::string& node, std::string why) {
@@ -290,10 +291,13 @@ void MemberTable::index() {
 
 routing::NodeLoad MemberTable::node(routing::NodeIndex index) const {
   const Entry& entry = *entry_by_index_[index];
+  const NodeReport& report = entry.report;
+  const size_t gpus = report.for_functions ? report.for_functions->size() : report.gpus.size();
   return {.takes_work = entry.state == MemberState::kUp,
-          .slots = entry.report.slots,
-          .load = std::max(entry.report.load, entry.outstanding),
-          .memory_free = entry.report.memory_free};
+          .slots = report.slots,
+          .load = routing::load_since(report.load, entry.outstanding_at_report, entry.outstanding),
+          .memory_free = report.memory_free,
+          .gpus = static_cast<uint32_t>(gpus)};
 }
 
 routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function) const {

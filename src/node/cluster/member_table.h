@@ -35,6 +35,7 @@ class MemberTable final : public routing::NodeView {
     std::string problem;
     NodeReport report;
     uint32_t outstanding = 0;  // requests forwarded there that have no answer yet
+    uint32_t outstanding_at_report = 0;
   };
 
   // This node is always a member.

@@ -226,6 +226,33 @@ TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {
   EXPECT_EQ(table.node(1).load, 5U);
 }
 
+TEST(MemberTableTest, WhatWasSentSinceAReportCountsOnTopOfIt) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  NodeReport busy = report("b");
+  busy.load = 6;
+  table.find("b")->outstanding = 2;  // which its report has
+  table.reported("b", busy);
+  EXPECT_EQ(table.node(1).load, 6u);
+  table.find("b")->outstanding = 5;
+  EXPECT_EQ(table.node(1).load, 9u);
+  table.reported("b", busy);
+  EXPECT_EQ(table.node(1).load, 6u);
+}
+
+TEST(MemberTableTest, GpusOnWhichFunctionsTakeTurnsCanRunOneEach) {
+  MemberTable table("a");
+  NodeReport own = report("a");
+  table.set_own_report(own);
+  EXPECT_EQ(table.node(table.own_index()).gpus, 0u);
+  own.gpus.resize(4);
+  table.set_own_report(own);
+  EXPECT_EQ(table.node(table.own_index()).gpus, 4u) << "a program that names no others";
+  own.for_functions = std::vector<Bytes>(3);  // a pipeline has the fourth
+  table.set_own_report(own);
+  EXPECT_EQ(table.node(table.own_index()).gpus, 3u);
+}
+
 TEST(MemberTableTest, AnotherNodeAtItsAddressIsNotIt) {
   MemberTable table("a");
   ASSERT_TRUE(table.tell(told(), at(0)).ok());
