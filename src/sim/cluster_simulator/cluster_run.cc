@@ -67,6 +67,9 @@ class Cluster {
   }
 
  private:
+  // Requests by the node that they reached and the one that has them.
+  using Pairs = std::unordered_map<uint64_t, uint32_t>;
+
   // The cluster as one of its nodes sees it.
   class SeenFrom final : public routing::NodeView {
    public:
@@ -75,11 +78,14 @@ class Cluster {
     routing::NodeLoad node(NodeIndex index) const override {
       const uint32_t slots = cluster_.options_.node.slots();
       if (knows(index)) {
-        return {true, slots, cluster_.nodes_[index].load(), cluster_.nodes_[index].memory_free()};
+        return {true, slots, cluster_.nodes_[index].load(), cluster_.nodes_[index].memory_free(),
+                cluster_.options_.node.gpus};
       }
       const Report& report = cluster_.reports_[index];
-      return {true, slots, std::max(report.load, cluster_.outstanding(entry_, index)),
-              report.memory_free};
+      const uint32_t sent_then = of_pair(cluster_.outstanding_at_report_, entry_, index);
+      const uint32_t sent_now = of_pair(cluster_.outstanding_, entry_, index);
+      return {true, slots, routing::load_since(report.load, sent_then, sent_now),
+              report.memory_free, cluster_.options_.node.gpus};
     }
     Warmth warmth(NodeIndex index, uint64_t hash) const override {
       const uint32_t function = cluster_.functions_by_hash_.at(hash);
@@ -104,13 +110,14 @@ class Cluster {
   };
 
   bool at_once() const { return options_.report_period == Duration::zero(); }
-  uint32_t outstanding(NodeIndex from, NodeIndex to) const {
-    const auto found = outstanding_.find(uint64_t{from} << 32 | to);
-    return found == outstanding_.end() ? 0 : found->second;
+  static uint32_t of_pair(const Pairs& counts, NodeIndex from, NodeIndex to) {
+    const auto found = counts.find(uint64_t{from} << 32 | to);
+    return found == counts.end() ? 0 : found->second;
   }
 
   void report() {
     reported_load_ = load_;
+    outstanding_at_report_ = outstanding_;
     for (NodeIndex index = 0; index < nodes_.size(); ++index) {
       reports_[index] = {nodes_[index].load(), nodes_[index].memory_free(),
                          nodes_[index].warm_functions()};
@@ -140,7 +147,8 @@ class Cluster {
     now_ = arrival.at;
     Request request{.at = arrival.at,
                     .function = arrival.function,
-                    .entry = static_cast<NodeIndex>(random_.below(nodes_.size()))};
+                    .entry = static_cast<NodeIndex>(
+                        random_.below(options_.entries == 0 ? nodes_.size() : options_.entries))};
     const auto route = policy_->choose({.function = hash_of_function(arrival.function),
                                         .memory = memory_[arrival.function],
                                         .entry = request.entry,
@@ -212,7 +220,7 @@ class Cluster {
   std::vector<Report> reports_;
   Duration next_report_{};
   uint64_t reported_load_ = 0;
-  std::unordered_map<uint64_t, uint32_t> outstanding_;
+  Pairs outstanding_, outstanding_at_report_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::vector<Request> requests_;
   std::vector<double> latencies_;

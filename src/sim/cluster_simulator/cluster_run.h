@@ -18,6 +18,8 @@ struct ClusterOptions {
   NodeModel node;
   std::string policy{routing::kDefaultPolicy};
   routing::PolicyOptions policy_options;
+  // Requests reach so many of the nodes, each as many; 0: all.
+  uint32_t entries = 0;
   // What a forwarded request takes longer, in each direction.
   Duration hop = microseconds(150);
   // So often the nodes tell each other their loads and what is warm; of itself a node knows all at
