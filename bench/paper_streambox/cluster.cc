@@ -31,6 +31,7 @@ class Cluster {
     ring_ = routing::HashRing::of(keys);
     reports_.resize(setup.nodes);
     outstanding_.resize(size_t{setup.nodes} * setup.nodes);
+    sent_at_report_.resize(outstanding_.size());
     forwarded_.resize(setup.nodes);
     result_.by_node.resize(setup.nodes);
     result_.length_s = length_s;
@@ -52,8 +53,8 @@ class Cluster {
 
  private:
   struct Report {
-    uint32_t load = 0;
-    bool is_warm = false;
+    uint32_t load = 0;  // calls that run or wait, as a worker counts them
+    routing::Warmth warmth = routing::Warmth::kNone;
     double free_bytes = 0;
   };
 
@@ -64,14 +65,16 @@ class Cluster {
     uint32_t size() const override { return static_cast<uint32_t>(cluster_.nodes_.size()); }
     routing::NodeLoad node(NodeIndex index) const override {
       const Report report = cluster_.known(entry_, index);
-      const uint32_t sent = index == entry_ ? 0 : cluster_.outstanding(entry_, index);
+      const bool is_old = index != entry_ && cluster_.setup_.report_s > 0;
+      const uint32_t now = is_old ? cluster_.outstanding(entry_, index) : 0;
+      const uint32_t then = is_old ? cluster_.sent_at_report_[entry_ * size() + index] : 0;
       return {.slots = cluster_.setup_.slots,
-              .load = std::max(report.load, sent),
-              .memory_free = Bytes(static_cast<uint64_t>(std::max(0.0, report.free_bytes)))};
+              .load = routing::load_since(report.load, then, now),
+              .memory_free = Bytes(static_cast<uint64_t>(std::max(0.0, report.free_bytes))),
+              .gpus = cluster_.setup_.node.devices};
     }
     routing::Warmth warmth(NodeIndex index, uint64_t) const override {
-      return cluster_.known(entry_, index).is_warm ? routing::Warmth::kResident
-                                                   : routing::Warmth::kNone;
+      return cluster_.known(entry_, index).warmth;
     }
     uint64_t total_slots() const override { return uint64_t{cluster_.setup_.slots} * size(); }
     uint64_t total_load() const override {
@@ -87,7 +90,10 @@ class Cluster {
 
   Report now_at(NodeIndex index) const {
     const Node& node = *nodes_[index];
-    return {static_cast<uint32_t>(node.active()), node.is_warm(), node.free_bytes()};
+    // What ran there lately counts as fetched, as in a worker's report.
+    auto warmth = node.is_there() ? routing::Warmth::kFetched : routing::Warmth::kNone;
+    if (node.is_idle()) warmth = routing::Warmth::kResident;
+    return {static_cast<uint32_t>(node.calls()), warmth, node.free_bytes()};
   }
   Report known(NodeIndex entry, NodeIndex index) const {
     return index == entry || setup_.report_s <= 0 ? now_at(index) : reports_[index];
@@ -105,11 +111,16 @@ class Cluster {
   void report() {
     advance_to(next_report_s_);
     for (NodeIndex index = 0; index < nodes_.size(); ++index) reports_[index] = now_at(index);
+    for (size_t pair = 0; pair < sent_at_report_.size(); ++pair) {
+      sent_at_report_[pair] = outstanding(static_cast<NodeIndex>(pair / nodes_.size()),
+                                          static_cast<NodeIndex>(pair % nodes_.size()));
+    }
     next_report_s_ += setup_.report_s;
   }
 
   void route(Arrival arrival) {
-    const auto entry = static_cast<NodeIndex>(random_.below(nodes_.size()));
+    const size_t entries = setup_.entries == 0 ? nodes_.size() : setup_.entries;
+    const auto entry = static_cast<NodeIndex>(random_.below(entries));
     const auto route =
         policy_->choose({.function = kWorkflow, .entry = entry, .draw = random_.next()}, ring_,
                         SeenFrom(*this, entry));
@@ -145,6 +156,7 @@ class Cluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Report> reports_;
   std::vector<std::vector<size_t>> outstanding_;
+  std::vector<uint32_t> sent_at_report_;      // as `outstanding_`
   std::vector<std::vector<bool>> forwarded_;  // by node and number
   double next_report_s_ = 0;
   ClusterResult result_;

@@ -21,6 +21,8 @@ struct ClusterSetup {
   // So often the nodes tell each other their loads; of itself a node knows all at once, and of
   // others what it sent there and has no answer to.
   double report_s = 1;
+  // Requests reach so many of the nodes, each as many; 0: all.
+  unsigned entries = 0;
   // What a forwarded request takes longer, in each direction.
   double hop_s = 150e-6;
   uint64_t seed = 1;

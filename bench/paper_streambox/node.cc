@@ -123,9 +123,35 @@ RunResult Node::finish() {
   return tell();
 }
 
-bool Node::is_warm() const {
+uint64_t Node::calls() const {
+  uint64_t calls = 0;
+  for (const Function& function : functions_) calls += function.queue.size();
+  for (const Work& work : works_) calls += work.calls.size();
+  return calls;
+}
+
+bool Node::is_there() const {
   return !processes_.empty() ||
          std::ranges::any_of(runtimes_, [](const Runtime& runtime) { return runtime.there; });
+}
+
+bool Node::is_idle() const {
+  if (!has_processes(setup_.system)) {
+    for (unsigned tenant = 0; tenant < setup_.tenants; ++tenant) {
+      bool is_free = false;
+      for (uint32_t device = 0; device < setup_.devices; ++device) {
+        is_free =
+            is_free || (runtime(tenant, device).ready && devices_[device]->jobs < setup_.jobs);
+      }
+      if (!is_free) return false;
+    }
+    return true;
+  }
+  return std::ranges::all_of(functions_, [this](const Function& function) {
+    return std::ranges::any_of(processes_, [&](const Process& process) {
+      return process.function == &function && process.ready && process.works < setup_.streams;
+    });
+  });
 }
 
 double Node::free_bytes() const {

@@ -31,9 +31,11 @@ class Node {
   size_t submit(const Arrival& arrival);
   RunResult finish();
   bool has_ended(size_t number) const { return ended_[number]; }
-  uint64_t active() const { return active_; }  // requests
-  // Whether something of the workflow runs or rests on a device.
-  bool is_warm() const;
+  uint64_t calls() const;  // that run or wait, of all requests
+  // Whether something of the workflow runs or rests on a device; and whether a call of each of its
+  // functions could begin at once on what is ready, as on a worker's idle sandboxes.
+  bool is_there() const;
+  bool is_idle() const;
   double free_bytes() const;  // of all devices
 
  private:
