@@ -22,13 +22,13 @@ void release(OfTenants& of_tenants, TenantId tenant, size_t bytes) {
 }
 
 // Longer bodies get their place at once, when so much is there.
-constexpr Bytes kLongBody = Bytes::mib(1);
+constexpr Bytes kLongBody = Bytes::mib(4);
+constexpr uint64_t kPlacesOfLong = 16;
 
-// None: it comes in chunks.
-std::optional<uint64_t> length_of(const http::Headers& headers) {
+// Zero: it comes in chunks.
+uint64_t length_of(const http::Headers& headers) {
   const std::string_view length = headers.get("Content-Length");
   uint64_t bytes = 0;
-  if (length.empty()) return std::nullopt;
   std::from_chars(length.data(), length.data() + length.size(), bytes);
   return bytes;
 }
@@ -56,13 +56,12 @@ struct Arrival {
     reserve(request.body.size() + bytes.size());
     request.body += bytes;
   }
-  // Of a long one the place for all that may come, so that it is not copied each time that it has
-  // doubled. Memory is taken only as bytes arrive.
+  // Of a long one the place for what is to come, so that it is not copied each time that it has
+  // doubled. Memory is taken only as bytes arrive, addresses for at most 16 times as many.
   void reserve(size_t so_far) {
     if (so_far <= kLongBody.count || request.body.capacity() >= so_far) return;
-    const auto length = length_of(request.headers);
-    request.body.reserve(
-        std::clamp<uint64_t>(length.value_or(limit.most.count), so_far, limit.most.count));
+    const uint64_t most = std::min<uint64_t>(kPlacesOfLong * so_far, limit.most.count);
+    request.body.reserve(std::clamp<uint64_t>(length_of(request.headers), so_far, most));
   }
   void end() {
     if (std::exchange(is_over, true)) return;
@@ -105,7 +104,7 @@ void BodyCollector::collect(http::Request request, http::Responder responder,
   if (stream == nullptr || !has_body(request.headers)) {
     return then(std::move(request), std::move(responder));
   }
-  const bool is_too_long = length_of(request.headers).value_or(0) > limit.most.count;
+  const bool is_too_long = length_of(request.headers) > limit.most.count;
   auto arrival = std::make_shared<Arrival>();
   arrival->request = std::move(request);
   arrival->request.body.clear();
