@@ -71,6 +71,20 @@ TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
   EXPECT_FALSE(ends[3].undelivered);
 }
 
+TEST_F(ExecutorFaultsTest, ASuspectRunsOnceTheOneBeforeItWasStoppedAndHasEnded) {
+  two_run();
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  the_two_run_again();
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->stop(SandboxId(3), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  ASSERT_TRUE(hears<protocol::RemoveInstance>().has_value());
+  launcher.latest().say(finished({9, 1}));
+  const auto run = hears<protocol::Run>();
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->instance, SandboxId(4));
+}
+
 TEST_F(ExecutorFaultsTest, WhoAskedForAnObjectThatHadFailedIsNotTakenToHaveBrokenAnything) {
   two_run();
   auto unlucky = finished({9, 1});

@@ -274,7 +274,8 @@ void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
 void ExecutorHost::request_copied(SandboxId id, const std::shared_ptr<RequestCopy>& copy) {
   Result<OwnedFd> memory = copy->take_memory();
   Instance* instance = instances_.find(id);
-  if (instance == nullptr || instance->request != copy) return;  // it was stopped meanwhile
+  const bool is_wanted = instance != nullptr && instance->request == copy && !instance->end_words;
+  if (!is_wanted) return;  // it was stopped meanwhile
   if (memory.ok()) {
     instance->waiting_fds.push_back(std::move(*memory));
     return send_waiting(instance->key);
@@ -328,9 +329,6 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
   Instance& instance = *found;
   instance.end_words = KernelInstanceEnd{std::move(error), std::move(error_type)};
   if (!instance.runs()) {
-    instance.waiting.reset();
-    instance.request.reset();
-    instance.answer.reset();
     if (instance.added) supervisor_.send(instance.key, protocol::RemoveInstance{id});
     return end_soon(id);
   }
@@ -358,6 +356,7 @@ void ExecutorHost::end(SandboxId id, KernelInstanceEnd words, bool undelivered) 
   supervisor_.left(instance->key);
   memory_use_.instances_changed(instance->key.device);
   loop_.cancel(instance->grace);
+  send_waiting(instance->key);  // a suspect may have waited for it
   SandboxEnd end;
   end.sandbox = id;
   end.undelivered = undelivered;

@@ -113,7 +113,7 @@ void ExecutorHost::answer_copied(SandboxId id, const std::shared_ptr<AnswerCopy>
                                  Result<std::string> payload) {
   Instance* instance = instances_.find(id);
   // It was stopped meanwhile, or its executor has ended and it was answered then.
-  if (instance == nullptr || instance->answer != copy) return;
+  if (instance == nullptr || instance->answer != copy || instance->end_words) return;
   instance->answer.reset();
   answer(*instance, copy->message(), std::move(payload));
   // It does not have the share that it was given: the next one starts with it, or says why not.

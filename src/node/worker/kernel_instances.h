@@ -38,7 +38,7 @@ struct KernelInstance {
   // What waits may be sent, as far as the instance is concerned.
   bool is_sendable() const {
     const bool is_copied = request == nullptr || request->is_made();
-    return waiting && is_copied && !out && !share_failed;
+    return waiting && is_copied && !out && !share_failed && !end_words;
   }
   // What it needs of its device: one that has nothing to do no more than what it would be cold
   // without.

@@ -224,6 +224,25 @@ TEST_F(PayloadCopiesTest, OneThatIsStoppedWhileItsAnswerIsCopiedLeavesTheExecuto
   EXPECT_THAT(answers, IsEmpty());
 }
 
+TEST_F(PayloadCopiesTest, OneThatIsStoppedWhileItsAnswerIsCopiedBreaksNoExecutor) {
+  for (const uint64_t id : {1, 2}) {
+    instance(SandboxId(id));
+    give(SandboxId(id));
+    ASSERT_TRUE(hears<protocol::Run>().has_value());
+  }
+  answers_with({9, 1}, std::string(kLong, 'a'));
+  ASSERT_TRUE(turn_until(loop, [&] { return !copies.empty(); }));
+  executor_dies();
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_THAT(answers, IsEmpty());
+  const SandboxEnd& other = ends[ends[0].sandbox == SandboxId(2) ? 0 : 1];
+  EXPECT_EQ(other.error_type, "Kernel.Fault");
+  EXPECT_FALSE(other.undelivered) << "it ran by itself";
+  copy_next();
+  EXPECT_THAT(answers, IsEmpty());
+}
+
 TEST_F(PayloadCopiesTest, OneThatLosesItsShareWhileItsAnswerIsCopiedAnswersFirst) {
   instance(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
