@@ -480,7 +480,8 @@ class OperatorsTest(unittest.TestCase):
 
     @staticmethod
     def recurrent_net(steps):
-        """An LSTM both ways whose sequences have lengths of their own, a GRU that goes back, and a plain layer."""
+        """An LSTM both ways whose sequences have lengths of their own, GRUs of both forms, an LSTM that goes on from a state and looks at its
+        cell, and a plain layer."""
         net, wide = model_shapes.Net(), 6
         x, lengths = net.input("x", [steps, 2, 5]), net.input("lengths", [2], TensorProto.INT32)
         both, _, cell = net("LSTM", x, net.weight(2, 4 * wide, 5), net.weight(2, 4 * wide, wide), net.weight(2, 8 * wide), lengths,
@@ -488,8 +489,13 @@ class OperatorsTest(unittest.TestCase):
         flat = net("Reshape", net("Transpose", both, perm=[0, 2, 1, 3]), net.constant(np.array([steps, 2, 2 * wide])))
         back, last = net("GRU", flat, net.weight(1, 3 * wide, 2 * wide), net.weight(1, 3 * wide, wide), net.weight(1, 6 * wide),
                          outputs=2, hidden_size=wide, direction="reverse", linear_before_reset=1)
-        y = net("RNN", net("Squeeze", back, net.constant(np.array([1]))), net.weight(1, wide, wide), net.weight(1, wide, wide), "", "", last, hidden_size=wide, activations=["Relu"])
-        return net.model(y=y, cell=cell)
+        one, state = net.constant(np.array([1])), [net.weight(1, wide, wide), net.weight(1, wide, wide)]
+        ahead = net("GRU", net("Squeeze", back, one), net.weight(1, 3 * wide, wide), net.weight(1, 3 * wide, wide), net.weight(1, 6 * wide),
+                    hidden_size=wide)
+        seen, _, seen_cell = net("LSTM", net("Squeeze", ahead, one), net.weight(1, 4 * wide, wide), net.weight(1, 4 * wide, wide),
+                                 net.weight(1, 8 * wide), "", last, net.weight(1, 2, wide), net.weight(1, 3 * wide), outputs=3, hidden_size=wide)
+        y = net("RNN", net("Squeeze", seen, one), *state, "", "", last, hidden_size=wide, activations=["Relu"])
+        return net.model(y=y, cell=cell, seen=seen_cell)
 
     def test_recurrent_layers_answer_as_onnxruntime_does_and_their_steps_share_kernels(self):
         kernels = []

@@ -8,8 +8,8 @@ from onnx import TensorProto
 from .model import attribute_of
 from .scope import Nodes, Scope, Writer
 
-# Of all directions together: each step is a few launches, of which a graph has 4,096.
-STEPS = 256
+# Of all layers and directions of a model: each step is a few launches, of which a graph has 4,096.
+STEPS = 512
 _TOGETHER = 32  # states that one kernel puts together
 
 _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
@@ -20,7 +20,10 @@ _ACTIVATIONS = {each.lower(): each for each in ("Relu", "Sigmoid", "Softplus", "
 def recurrent(scope: Scope, node: onnx.NodeProto) -> Optional[Nodes]:
     """RNN, GRU or LSTM."""
     layer = _Layer(scope, node)
-    return layer.nodes() if layer.is_covered() else None
+    if not layer.is_covered() or scope.steps + layer.steps * layer.directions > STEPS:
+        return None
+    scope.steps += layer.steps * layer.directions
+    return layer.nodes()
 
 
 class _Layer:
@@ -38,7 +41,7 @@ class _Layer:
     def is_covered(self) -> bool:
         odd = any(attribute_of(self.node, each, None) for each in ("activation_alpha", "activation_beta", "clip", "input_forget"))
         has_all = len(self.activations) == len(_USUAL[self.kind]) * self.directions and all(self.activations)
-        return has_all and not odd and self.steps * self.directions <= STEPS
+        return has_all and not odd
 
     def nodes(self) -> Nodes:
         write, node, x = self.write, self.node, self.node.input[0]

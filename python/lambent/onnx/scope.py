@@ -14,6 +14,7 @@ class Scope:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.made: List[TensorProto] = []
+        self.steps = 0  # of recurrent layers, written out until now
         self.opset = max([each.version for each in model.opset_import if each.domain in ("", "ai.onnx")], default=1)
         self.model = model
         self._constants = {each.name: each for each in model.graph.initializer}
