@@ -171,7 +171,7 @@ def through_worker(folder):
     # The peers refuse no request because it would wait for long, and neither does this worker.
     with Worker("--gpu", "none", "--max-queue-time", "0", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
         wide = wide_model()
-        # As many processes as each peer has, with batches and without; but where each takes one request at a time.
+        # One sandbox, as each peer has one process; of the model that takes one request at a time as many as it gets.
         models = {"m": (16, None, (), 1, REQUEST), "one": (1, None, (), None, REQUEST), "wide": (max(CLIENTS), wide, (), 1, WIDE_REQUEST),
                   "wide_batches": (max(CLIENTS), wide, BATCHES_SLO, 1, WIDE_REQUEST)}
         for name, (concurrency, content, flags, sandboxes, body) in models.items():
