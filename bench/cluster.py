@@ -2,8 +2,8 @@
 """bench cluster: what a node adds that passes a request on to another, the rate of one node and of three, and of objects between nodes, on
 one machine.
 
-With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run, and as large
-an object between two nodes of Ray. Beside it clusters of 4, 8 and 1,000 nodes, which are simulated (cluster_sim_bench).
+With --ray PYTHON (an interpreter that has ray[serve] and numpy) a Ray task and a Ray Serve deployment that do the same in the same run, and
+as large an object between two nodes of Ray. Beside it clusters of 4, 8 and 1,000 nodes, which are simulated (cluster_sim_bench).
 docs/internals/benchmarks.md says what each figure means. Usage: cluster.py [--quick] [--repeats N] [--seconds S] [--ray PYTHON]
 """
 import argparse
@@ -128,12 +128,13 @@ def contract(result, quick):
 def check_ray(python):
     """Before anything is measured: that the interpreter is there and has what is needed."""
     try:
-        tried = subprocess.run([python, "-c", "from ray import serve"], capture_output=True, text=True, timeout=120)
+        tried = subprocess.run([python, "-c", "import numpy; from ray import serve"], capture_output=True, text=True, timeout=120)
         why = "" if tried.returncode == 0 else (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
     except (OSError, subprocess.TimeoutExpired) as error:
         why = str(error)
     if why:
-        raise SystemExit(f"--ray {python}: {why}; name the Python of an environment with ray[serve] (tests/clients/ray-serve-requirements.txt)")
+        raise SystemExit(f"--ray {python}: {why}; name the Python of an environment with ray[serve] and numpy "
+                         "(tests/clients/ray-serve-requirements.txt)")
 
 
 def beside_ray(python, repeats, seconds):
@@ -159,7 +160,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="at most 45 s: shorter runs, fewer repeats")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--seconds", type=float, help="of each run")
-    parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has ray[serve]")
+    parser.add_argument("--ray", metavar="PYTHON", help="an interpreter that has ray[serve] and numpy")
     arguments = parser.parse_args()
     repeats = arguments.repeats or (2 if arguments.quick else 5)
     seconds = arguments.seconds or (0.5 if arguments.quick else 2.0)

@@ -1,5 +1,6 @@
 """A pipeline in a cluster: each node with slices has instances of it on its own, calls go to any of these nodes, and the stages of
 one instance are never of two nodes."""
+import contextlib
 import json
 import re
 import subprocess
@@ -78,10 +79,12 @@ class ANodeThatStops(unittest.TestCase):
         cluster.wait_until_up()
         package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
         cluster["a"].create("p", package, handler="pipeline.json", timeout=60, tags={"lambent:kind": "pipeline"})
-        cluster.wait_for(lambda: all(len(cluster[node].request("GET", "/v1/cluster/report").json["pipelines"]) == 1 for node in "bc"))
-        time.sleep(3)  # until the first node knows
-        for turn in range(6):
-            cluster["a"].invoke("p", {"n": turn})
+
+        def runs_on_both():
+            with contextlib.suppress(HttpError):  # before the first node knows that they can
+                cluster["a"].invoke("p", {"n": 1})
+            return min(cluster.completed("p", "bc").values()) > 0
+        cluster.wait_for(runs_on_both, 60)
         failed, answered = [], []
 
         def ask(number):
