@@ -75,6 +75,14 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler)
 """
 
 
+BY_URL = """
+import base64, json
+def by_url(event, context):
+    body = event["body"]
+    return handler(json.loads(base64.b64decode(body) if event["isBase64Encoded"] else body), context)
+"""
+
+
 class OlderLink(SlowLink):
     """The way to a node of a program before, which does not keep functions from saying what nodes tell each other."""
 
@@ -167,6 +175,15 @@ class Upgrade(unittest.TestCase):
     def test_so_are_requests_with_short_bodies_that_stream(self):
         self.cluster["a"].create("web", make_zip({"app.py": WITNESSED + SERVED}), runtime="python3", handler="python3 app.py",
                                  tags={"lambent:kind": "http", **self.witness.tags})
+        self.check_bodies()
+
+    def test_so_are_bodies_for_the_urls_of_handlers(self):
+        self.cluster["a"].create("web", make_zip({"app.py": WITNESSED + BY_URL}), runtime="python3", handler="app.by_url",
+                                 tags=self.witness.tags)
+        self.check_bodies()
+
+    def check_bodies(self):
+        """POSTs to nodes one of which stops: each is answered, by the node that is asked or by another, and runs once."""
         self.cluster["a"].request("POST", "/f/web/", json.dumps({"id": "first"}))
         owner = self.cluster.owner("web")
         done, answered, failed = threading.Event(), [], []

@@ -739,6 +739,7 @@ void ClusterNode::kept_from(const ForwardPtr& forward, const std::string& node, 
   if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
     --entry->outstanding;
   }
+  if (forward->streamed && forward->streamed->client_is_gone()) return;
   if (why == NotBegun::kNotHere) {
     return forward->was_home ? not_there(forward, status) : go_home(forward);
   }

@@ -19,6 +19,18 @@ bool ResendableExchange::refused() {
   return true;
 }
 
+void ResendableExchange::on_disconnect(std::function<void()> callback) {
+  disconnected_ = std::move(callback);
+  if (std::exchange(hears_client_, true)) return;
+  client_->on_disconnect([weak = weak_from_this()] {
+    const auto live = weak.lock();
+    if (live == nullptr) return;
+    live->is_gone_ = true;
+    const auto tell = live->disconnected_;
+    if (tell) tell();
+  });
+}
+
 void ResendableExchange::abandon() {
   if (!is_handed_on_) return;
   const http::Responder over = std::move(*client_);

@@ -36,8 +36,13 @@ class ResendableExchange final : public http::Responder::Exchange,
   // Its receiver begins nothing of it: what comes from now on is for the next one. False: there is
   // none to be, since the beginning is gone.
   bool refused();
-  // Its receiver is gone: nothing comes until it is received again.
-  void rest() { sink_ = {}; }
+  // Its receiver is gone: nothing comes until it is received again, and whoever does that has not
+  // stopped its client.
+  void rest() {
+    sink_ = {};
+    is_held_ = false;
+  }
+  bool client_is_gone() const { return is_gone_; }
   // Who gets this answers the client for good: once it goes the client is answered or cut off.
   http::Responder hand_on();
 
@@ -45,9 +50,7 @@ class ResendableExchange final : public http::Responder::Exchange,
   void start_chunked(http::Response head) override { start(std::move(head), std::nullopt); }
   bool send_chunk(std::string_view data) override { return send_bytes(data); }
   void finish_chunked() override { finish(); }
-  void on_disconnect(std::function<void()> callback) override {
-    client_->on_disconnect(std::move(callback));
-  }
+  void on_disconnect(std::function<void()> callback) override;
   http::StreamedExchange* stream() override { return this; }
   void abandon() override;
 
@@ -78,6 +81,10 @@ class ResendableExchange final : public http::Responder::Exchange,
   size_t given_ = 0;    // of it, to the receiver
   size_t counted_ = 0;  // of it, in kept_of_all_
   Sink sink_;           // the receiver's
+  // Of who answers now. One that came after another is told of the same client.
+  std::function<void()> disconnected_;
+  bool hears_client_ = false;
+  bool is_gone_ = false;
   bool keeps_ = true;
   bool is_handed_on_ = false;
   bool is_received_ = false;

@@ -11,6 +11,7 @@ class StreamingClient final : public http::Responder::Exchange, public http::Str
   struct Seen {
     Sink sink;
     std::string bytes;
+    std::function<void()> disconnected;
     bool held = false;
     bool finished = false;
     bool cut_off = false;
@@ -24,7 +25,9 @@ class StreamingClient final : public http::Responder::Exchange, public http::Str
   void start_chunked(http::Response) override {}
   bool send_chunk(std::string_view data) override { return send_bytes(data); }
   void finish_chunked() override { finish(); }
-  void on_disconnect(std::function<void()>) override {}
+  void on_disconnect(std::function<void()> callback) override {
+    seen_->disconnected = std::move(callback);
+  }
   http::StreamedExchange* stream() override { return this; }
   void abandon() override { seen_->cut_off = !seen_->finished; }
 
@@ -51,6 +54,9 @@ struct NodeReceiver {
 
   void begin(http::StreamedExchange& exchange) {
     exchange.hold(false);
+    collect(exchange);
+  }
+  void collect(http::StreamedExchange& exchange) {
     exchange.receive({.on_bytes = [this](std::string_view bytes) { body += bytes; },
                       .on_end = [this] { ended = true; }});
   }
@@ -188,10 +194,37 @@ TEST_F(ResendableExchangeTest, NodesThatGoDoNotCutTheClientOffAndWhoAnswersAtLas
   refuse(first);
   {
     http::Responder here = exchange->hand_on();
-    second.begin(*here.stream());
+    // A frontend collects a body without a word before.
+    second.collect(*here.stream());
     EXPECT_EQ(second.body, "abc");
+    EXPECT_FALSE(client->held);
+    client->sink.on_end();
+    EXPECT_TRUE(second.ended);
   }
   EXPECT_TRUE(client->cut_off);
+}
+
+TEST_F(ResendableExchangeTest, TheEndOfABodyIsGivenToWhoCollectsItAfterARefusal) {
+  first.begin(*exchange);
+  bytes("abc");
+  client->sink.on_end();
+  ASSERT_TRUE(exchange->refused());
+  refuse(first);
+  http::Responder here = exchange->hand_on();
+  second.collect(*here.stream());
+  EXPECT_EQ(second.body, "abc");
+  EXPECT_TRUE(second.ended);
+}
+
+TEST_F(ResendableExchangeTest, AClientThatGoesIsToldToWhoAnswersNow) {
+  std::string told;
+  exchange->on_disconnect([&told] { told += "first "; });
+  const auto posted = client->disconnected;  // is on its way already
+  exchange->on_disconnect([&told] { told += "second "; });
+  EXPECT_FALSE(exchange->client_is_gone());
+  posted();
+  EXPECT_EQ(told, "second ");
+  EXPECT_TRUE(exchange->client_is_gone());
 }
 
 TEST_F(ResendableExchangeTest, WhatIsKeptIsCountedNoMoreAtTheEnd) {
