@@ -36,8 +36,8 @@ class ResendableExchange final : public http::Responder::Exchange,
   // Its receiver begins nothing of it: what comes from now on is for the next one. False: there is
   // none to be, since the beginning is gone.
   bool refused();
-  // Its receiver is gone: nothing comes until it is received again, and whoever does that has not
-  // stopped its client.
+  // Its receiver is gone: nothing comes until it is received again. The next receiver has not
+  // stopped the client.
   void rest() {
     sink_ = {};
     is_held_ = false;
