@@ -96,6 +96,7 @@ struct Parts {
   ObjectId object;
   Bytes size;
   int memfd;
+  const std::atomic<bool>& stopping;
   std::atomic<uint64_t> next = 0;       // begins there; beyond the size: there are no more
   std::atomic<bool> is_failed = false;  // one could not be had
 };
@@ -130,13 +131,19 @@ Result<void> bring_part(http::BlockingClient& client, const Parts& parts, Bytes 
   const auto part = client.stream(get, kPeerTimeout, take);
   RETURN_IF_ERROR(written);
   if (!part.ok()) return part.error();
-  if (part->status != 206 || came != size) return failed(parts.source.endpoint, *part);
+  if (part->status != 206) return failed(parts.source.endpoint, *part);
+  if (came != size) {
+    return Error{ErrorCode::kDataLoss, http::to_string(parts.source.endpoint) + " sent " +
+                                           to_string(came) + " or more of a part of " +
+                                           to_string(size)};
+  }
   return check_digest(parts.source, parts.object, *part, digest.digest());
 }
 
 // Until there are no more, or one could not be had.
 Result<void> bring_parts(http::BlockingClient& client, Parts& parts) {
   while (!parts.is_failed) {
+    if (parts.stopping) return Error{ErrorCode::kUnavailable, "this node is stopping"};
     const Bytes at(parts.next.fetch_add(kPart.count));
     if (at >= parts.size) break;
     const Result<void> brought = bring_part(client, parts, at);
@@ -170,7 +177,8 @@ Result<void> bring_all(http::BlockingClient& client, Parts& parts) {
 
 }  // namespace
 
-Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Bytes most) {
+Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Bytes most,
+                                const std::atomic<bool>& stopping) {
   http::BlockingClient client(source.endpoint);
   ASSIGN_OR_RETURN(http::Response known, describe(client, source, object));
   PeerObject brought;
@@ -191,7 +199,11 @@ Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Byt
                      " has " + to_string(size) + "; here at most " + to_string(most) + " fit"};
   }
   ASSIGN_OR_RETURN(brought.memfd, new_memory(size));
-  Parts parts{.source = source, .object = object, .size = size, .memfd = brought.memfd.get()};
+  Parts parts{.source = source,
+              .object = object,
+              .size = size,
+              .memfd = brought.memfd.get(),
+              .stopping = stopping};
   RETURN_IF_ERROR(bring_all(client, parts));
   RETURN_IF_ERROR(seal(brought.memfd.get()));
   return brought;
@@ -230,7 +242,7 @@ Result<void> PeerObjects::seek(TenantId tenant, ObjectId object) {
     if (!sources.lost.empty()) *brought = lost_error(object, sources.lost);
     for (const ObjectSource& source : sources.nodes) {
       if (*stopping) return;
-      auto answer = bring_object(source, object, most);
+      auto answer = bring_object(source, object, most, *stopping);
       const bool only_unknown = !answer.ok() && answer.error().code == ErrorCode::kNotFound;
       const bool had_word = brought->error().code != ErrorCode::kNotFound;
       if (!answer.ok() && (only_unknown || had_word)) continue;

@@ -62,7 +62,8 @@ struct PeerObject {
 };
 // NOT_FOUND if it knows none of that name; OUT_OF_RANGE if it is larger than `most`; UNAVAILABLE or
 // DEADLINE_EXCEEDED if it cannot be asked; DATA_LOSS if a part is not what its digest says. Blocks,
-// for what is being made a few seconds at most.
-Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Bytes most);
+// for what is being made a few seconds at most, and for a large one until `stopping`.
+Result<PeerObject> bring_object(const ObjectSource& source, ObjectId object, Bytes most,
+                                const std::atomic<bool>& stopping);
 
 }  // namespace lambent::frontend
