@@ -29,6 +29,22 @@ bool is_alias(const std::string& name) {
 
 bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
 
+// A list of what the home has. Of one that is garbled nothing is believed: what it leaves out would
+// go from here.
+bool is_list(const json& rows) {
+  const auto has = [](const json& row, const char* key) {
+    return row.contains(key) && row[key].is_string();
+  };
+  return rows.is_array() && std::ranges::all_of(rows, [&](const json& row) {
+           return row.is_object() && has(row, "tenant") && has(row, "name") && has(row, "digest");
+         });
+}
+
+bool is_catalog(const json& answer) {
+  return answer.is_object() && answer.contains("functions") && is_list(answer["functions"]) &&
+         is_list(answer.value("qualified", json::array()));
+}
+
 std::string text_at(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -122,20 +138,22 @@ void CatalogReplica::answered(Result<http::Response> answer) {
     return finish(Error{ErrorCode::kUnavailable,
                         "the home answered " + std::to_string(answer->status) + " to that"});
   }
+  if (!is_catalog(*catalog)) {
+    return finish(Error{ErrorCode::kUnavailable, "what the home answered is no catalog"});
+  }
   read_catalog(*catalog);
   next_step();
 }
 
 void CatalogReplica::read_catalog(const json& catalog) {
   if (catalog.contains("tenants")) take_tenants(catalog["tenants"]);
-  const auto functions = catalog.find("functions");
-  if (functions == catalog.end() || !functions->is_array()) return;
+  const json& functions = catalog["functions"];
   known_version_ = text_at(catalog, "version");
   std::set<Name> there;
-  read_functions(*functions, there);
+  read_functions(functions, there);
   // Apart, where programs before this one would take them for functions.
   read_functions(catalog.value("qualified", json::array()), there);
-  take_numbers(*functions);
+  take_numbers(functions);
   // What belongs to a function comes after it.
   std::ranges::stable_sort(steps_, {}, &Step::name);
   there_ = there;
@@ -162,7 +180,6 @@ void CatalogReplica::read_catalog(const json& catalog) {
 
 void CatalogReplica::read_functions(const json& functions, std::set<Name>& there) {
   for (const json& each : functions) {
-    if (!each.is_object()) continue;
     const Name name{text_at(each, "tenant"), text_at(each, "name")};
     const std::string digest = text_at(each, "digest");
     // Left by a program that removed the function and does not know of versions.
@@ -239,7 +256,7 @@ void CatalogReplica::note_not_copied(const Name& name, const Error& why) {
 
 void CatalogReplica::take_numbers(const json& functions) {
   for (const json& each : functions) {
-    if (!each.is_object() || !each.contains("revision")) continue;
+    if (!each.contains("revision")) continue;
     const json at = each.value("deployed_at_ns", json());
     if (!each["revision"].is_number_unsigned() || !at.is_number_integer()) continue;
     const Name name{text_at(each, "tenant"), text_at(each, "name")};

@@ -112,7 +112,7 @@ class CatalogReplicaTest : public ::testing::Test {
         answer.status = 304;
         return answer;
       }
-      answer.body = json_text(catalog());
+      answer.body = wrong ? *wrong : json_text(catalog());
     } else if (path == "/v1/cluster/code") {
       codes.push_back(http::query_value(query, "sha256"));
       answer.body = "zip";
@@ -188,6 +188,7 @@ class CatalogReplicaTest : public ::testing::Test {
   std::map<std::string, FunctionSpec> home;
   std::map<std::string, Alias> aliases;
   std::optional<FunctionSpec> sent;  // in place of what it has
+  std::optional<std::string> wrong;  // in place of its catalog
   uint64_t changes = 1;
   bool has_home = true;
   bool reached = true;
@@ -365,27 +366,22 @@ TEST_F(CatalogReplicaTest, VersionsAndAliasesComeAfterTheirFunctionAndGoWithIt) 
 TEST_F(CatalogReplicaTest, AnAnswerThatIsNoCatalogChangesNothing) {
   put_home("f", "abc=");
   look();
-  for (const std::string wrong : {"[]", "what", R"({"functions": 7})", R"({"functions": [7]})"}) {
-    replica = nullptr;
-    CatalogReplica other(CatalogReplica::Dependencies{.loop = loop,
-                                                      .log = log,
-                                                      .functions = service,
-                                                      .versions = versions,
-                                                      .copies = copies,
-                                                      .access = access,
-                                                      .is_replica = [] { return true; },
-                                                      .has_home = [] { return true; },
-                                                      .ask_home =
-                                                          [wrong](const std::string&, auto done) {
-                                                            http::Response answer;
-                                                            answer.status = 200;
-                                                            answer.body = wrong;
-                                                            done(std::move(answer));
-                                                          }},
-                         folder / "other.json");
+  for (const std::string garbled :
+       {"[]", "what", "{}", R"({"functions": 7})", R"({"functions": [7]})",
+        R"({"functions": [{"tenant": "default", "name": "f"}]})",
+        R"({"functions": [{"tenant": "default", "name": 7, "digest": "d"}]})",
+        R"({"functions": [], "qualified": 7})"}) {
+    ++changes;
+    wrong = garbled;
     look();
-    EXPECT_EQ(code_here("f"), "abc=") << wrong;
+    EXPECT_EQ(code_here("f"), "abc=") << garbled;
+    const auto said = catch_up("g");
+    EXPECT_EQ(said->substr(0, 12), "UNAVAILABLE:") << garbled;
   }
+  wrong.reset();
+  remove_home("f");
+  look();
+  EXPECT_EQ(code_here("f"), "none");
 }
 
 }  // namespace
