@@ -18,6 +18,7 @@ void Completions::release() {
   for (CUevent event : free_events_) driver_->event_destroy(event);
   for (CUstream stream : free_notifiers_) driver_->stream_destroy(stream);
   queues_.clear();
+  ordered_.clear();
   free_events_.clear();
   free_notifiers_.clear();
   size_ = told_ = 0;
@@ -43,7 +44,7 @@ void Completions::add(CUstream stream, bool is_notifier, Then then) {
   if (result == CUDA_SUCCESS) result = driver_->event_record(event, stream);
   if (result != CUDA_SUCCESS) {
     if (event != nullptr) free_events_.push_back(event);
-    if (is_notifier) free_notifiers_.push_back(stream);
+    if (is_notifier && !queues_.contains(stream)) free_notifiers_.push_back(stream);
     return then(result);
   }
   Queue& queue = queues_[stream];
@@ -54,9 +55,8 @@ void Completions::add(CUstream stream, bool is_notifier, Then then) {
 
 void Completions::when_done(CUstream stream, Then then) { add(stream, false, std::move(then)); }
 
-void Completions::when_all_done(const std::vector<CUstream>& streams, Then then) {
-  CUstream notifier = nullptr;
-  CUresult result = take_notifier(&notifier);
+CUresult Completions::wait_for(CUstream notifier, const std::vector<CUstream>& streams) {
+  CUresult result = CUDA_SUCCESS;
   for (CUstream stream : streams) {
     CUevent mark = nullptr;
     if (result == CUDA_SUCCESS) result = take_event(&mark);
@@ -65,9 +65,38 @@ void Completions::when_all_done(const std::vector<CUstream>& streams, Then then)
     if (result == CUDA_SUCCESS) result = driver_->stream_wait_event(notifier, mark, 0);
     if (mark != nullptr) free_events_.push_back(mark);
   }
+  return result;
+}
+
+void Completions::when_all_done(const std::vector<CUstream>& streams, Then then) {
+  CUstream notifier = nullptr;
+  CUresult result = take_notifier(&notifier);
+  if (result == CUDA_SUCCESS) result = wait_for(notifier, streams);
   if (result == CUDA_SUCCESS) return add(notifier, true, std::move(then));
   if (notifier != nullptr) free_notifiers_.push_back(notifier);
   then(result);
+}
+
+void Completions::when_all_done_in_order(CUstream stream, const std::vector<CUstream>& others,
+                                         Then then) {
+  const auto used = ordered_.find(stream);
+  CUstream notifier = used == ordered_.end() ? nullptr : used->second;
+  const bool is_new = notifier == nullptr;
+  CUresult result = is_new ? take_notifier(&notifier) : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) result = wait_for(notifier, others);
+  if (result == CUDA_SUCCESS) result = wait_for(notifier, {stream});
+  if (result != CUDA_SUCCESS) {
+    if (is_new && notifier != nullptr) free_notifiers_.push_back(notifier);
+    return then(result);
+  }
+  add(notifier, true, std::move(then));
+  if (queues_.contains(notifier)) ordered_[stream] = notifier;
+}
+
+size_t Completions::notifiers() const {
+  size_t used = 0;
+  for (const auto& [stream, queue] : queues_) used += queue.is_notifier ? 1 : 0;
+  return used + free_notifiers_.size();
 }
 
 void Completions::when_done(CUevent event, Then then) {
@@ -122,7 +151,10 @@ bool Completions::poll() {
       ++each;
       continue;
     }
-    if (queue.is_notifier) free_notifiers_.push_back(each->first);
+    if (queue.is_notifier) {
+      std::erase_if(ordered_, [&](const auto& one) { return one.second == each->first; });
+      free_notifiers_.push_back(each->first);
+    }
     each = queues_.erase(each);
   }
   return any;
@@ -138,10 +170,11 @@ void Completions::told(CUstream, CUresult, void* user_data) {
 }
 
 CUresult Completions::ask_to_be_told(CUstream stream, Queue& queue) {
-  // Not on the client's stream, which a callback would hold up.
+  // Not on the client's stream, which a callback would hold up, nor behind what comes after the
+  // first.
   CUstream notifier = stream;
   CUresult result = CUDA_SUCCESS;
-  if (!queue.is_notifier) {
+  if (!queue.is_notifier || queue.pending.size() > 1) {
     result = take_notifier(&notifier);
     if (result != CUDA_SUCCESS) return result;
     result = driver_->stream_wait_event(notifier, queue.pending.front().event, 0);

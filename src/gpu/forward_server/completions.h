@@ -33,11 +33,16 @@ class Completions {
   void when_done(CUstream stream, Then then);
   // The same for all of these streams.
   void when_all_done(const std::vector<CUstream>& streams, Then then);
+  // The same for `stream` and others that have something to do with it, after all that was asked so
+  // of `stream` before: however much that is, it takes one stream of the driver's.
+  void when_all_done_in_order(CUstream stream, const std::vector<CUstream>& others, Then then);
   // For an event that may be recorded again or destroyed meanwhile.
   void when_done(CUevent event, Then then);
 
   // How many are still to come.
   size_t size() const { return size_; }
+  // How many streams of the driver's it has, used or not.
+  size_t notifiers() const;
   // Whether there is nothing to come, not even a word of the driver's.
   bool is_empty() const { return size_ == 0 && told_ == 0; }
   // Calls what is due; true if there was any.
@@ -78,6 +83,8 @@ class Completions {
 
   CUresult take_event(CUevent* event);
   CUresult take_notifier(CUstream* stream);
+  // Lets `notifier` wait for what is queued on these.
+  CUresult wait_for(CUstream notifier, const std::vector<CUstream>& streams);
   void add(CUstream stream, bool is_notifier, Then then);
   bool take_mails();
   void finish_first(Queue& queue, CUresult result);
@@ -89,6 +96,7 @@ class Completions {
   size_t size_ = 0, told_ = 0;        // pending ones, and queues of which the driver tells
   std::vector<CUevent> free_events_;
   std::vector<CUstream> free_notifiers_;
+  std::map<CUstream, CUstream> ordered_;  // notifiers that are used, by the stream in whose order
 };
 
 }  // namespace lambent::forward_server

@@ -13,7 +13,6 @@ namespace {
 // The driver hands out no less, and nothing smaller is counted.
 constexpr uint64_t kLeastBytes = 512;
 constexpr size_t kMostPendingFrees = 1 << 16;  // with all else that waits
-constexpr size_t kMostWaits = 64;              // of frees for several streams
 
 using forward_ring::CallCode;
 
@@ -146,7 +145,10 @@ void ProcessMemory::free(const Call& call) {
   }
   const Bytes counted(range->counted_bytes);
   ranges_.erase(address);
-  const std::vector<CUstream> busy = busy_streams();
+  std::vector<CUstream> busy;
+  for (CUstream stream : streams_.all()) {
+    if (driver_->stream_query(stream) != CUDA_SUCCESS) busy.push_back(stream);
+  }
   const auto give_back = [this, call, address, counted](CUresult result) {
     if (exports_.release(address)) return answers_.answer(call, result);
     if (result == CUDA_SUCCESS) result = driver_->mem_free_async(address, free_stream_);
@@ -160,9 +162,7 @@ void ProcessMemory::free(const Call& call) {
 
 CUresult ProcessMemory::free_in_order(const Call& call) {
   // All else that waits is bounded by itself: by slots, by chunks, by words that hold streams.
-  if (std::max(completions_.size(), frees_to_come_) >= kMostPendingFrees) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (completions_.size() >= kMostPendingFrees) return CUDA_ERROR_OUT_OF_MEMORY;
   const AddressRange* range = ranges_.find(call.arguments[0]);
   if (range == nullptr || range->module != 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
@@ -171,12 +171,11 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   const Bytes counted(range->counted_bytes);
   CUresult result = streams_.use(call.arguments[1], &stream);
   if (result != CUDA_SUCCESS) return result;
-  std::vector<CUstream> users = streams_.using_memory(stream);
+  const std::vector<CUstream> users = streams_.using_memory(stream);
   if (!users.empty()) {
     // What they have queued may be about this memory: to free it in the order of one of them would
     // have it touched when it is others', or nowhere.
-    users.push_back(stream);
-    free_behind(users, {address, *range, shared});
+    free_behind(stream, users, address, shared);
     return CUDA_SUCCESS;
   }
   if (!shared) result = driver_->mem_free_async(address, stream);
@@ -191,45 +190,24 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   return CUDA_SUCCESS;
 }
 
-void ProcessMemory::free_behind(const std::vector<CUstream>& streams, LateFree late) {
-  ranges_.erase(late.address);
+// A free that comes later in the order of this stream has nothing less to wait for: of others those
+// that are not done are still marked. So all of them can wait on one stream.
+void ProcessMemory::free_behind(CUstream stream, const std::vector<CUstream>& others,
+                                CUdeviceptr address, bool shared) {
+  const AddressRange range = *ranges_.find(address);
+  ranges_.erase(address);
   ++frees_to_come_;
-  if (waits_ < kMostWaits) return free_when_done(streams, {late});
-  late_frees_.push_back(late);
-}
-
-void ProcessMemory::free_when_done(const std::vector<CUstream>& streams,
-                                   std::vector<LateFree> frees) {
-  ++waits_;
-  completions_.when_all_done(streams, [this, frees = std::move(frees)](CUresult result) {
-    --waits_;
-    for (const LateFree& late : frees) free_late(late, result);
-    // All that came meanwhile, together: what they wait for is on streams that are still busy.
-    if (late_frees_.empty()) return;
-    free_when_done(busy_streams(), std::exchange(late_frees_, {}));
-  });
-}
-
-void ProcessMemory::free_late(const LateFree& late, CUresult result) {
-  if (late.is_shared) {
-    exports_.release(late.address);
-    return freed_in_order(Bytes(0));
-  }
-  if (result != CUDA_SUCCESS) {
-    // It cannot be told when they are done with it: it is the client's until its context ends.
-    withdrawn_.emplace_back(late.address, late.range);
-    return free_is_over();
-  }
-  driver_->mem_free_async(late.address, free_stream_);
-  freed_in_order(Bytes(late.range.counted_bytes));
-}
-
-std::vector<CUstream> ProcessMemory::busy_streams() {
-  std::vector<CUstream> busy;
-  for (CUstream stream : streams_.all()) {
-    if (driver_->stream_query(stream) != CUDA_SUCCESS) busy.push_back(stream);
-  }
-  return busy;
+  const auto free_it = [this, address, shared, range](CUresult result) {
+    if (shared) exports_.release(address);
+    if (!shared && result != CUDA_SUCCESS) {
+      // It cannot be told when they are done with it: it is the client's until its context ends.
+      withdrawn_.emplace_back(address, range);
+      return free_is_over();
+    }
+    if (!shared) driver_->mem_free_async(address, free_stream_);
+    freed_in_order(Bytes(shared ? 0 : range.counted_bytes));
+  };
+  completions_.when_all_done_in_order(stream, others, free_it);
 }
 
 void ProcessMemory::freed_in_order(Bytes counted) {

@@ -55,8 +55,6 @@ class ProcessMemory {
   void free_all_of(uint64_t context);
   // After all of it was freed.
   void release();
-  // How many frees in the order of a stream are not over.
-  size_t frees_to_come() const { return frees_to_come_; }
 
  private:
   void report(const Call& call);
@@ -65,15 +63,8 @@ class ProcessMemory {
   void free(const Call& call);
   CUresult free_in_order(const Call& call);
   // In the order of a stream, but behind what others have queued.
-  struct LateFree {
-    CUdeviceptr address = 0;
-    AddressRange range;
-    bool is_shared = false;
-  };
-  void free_behind(const std::vector<CUstream>& streams, LateFree late);
-  void free_when_done(const std::vector<CUstream>& streams, std::vector<LateFree> frees);
-  void free_late(const LateFree& late, CUresult result);
-  std::vector<CUstream> busy_streams();
+  void free_behind(CUstream stream, const std::vector<CUstream>& others, CUdeviceptr address,
+                   bool shared);
   void freed_in_order(Bytes counted);
   void free_is_over();
   CUresult copy_inline(const Call& call, std::span<const char> data);
@@ -92,8 +83,6 @@ class ProcessMemory {
   CUstream free_stream_ = nullptr;
   std::vector<std::pair<CUdeviceptr, AddressRange>> withdrawn_;
   size_t frees_to_come_ = 0;               // that streams have not reached
-  size_t waits_ = 0;                       // for several streams, each on one of its own
-  std::vector<LateFree> late_frees_;       // that wait for the end of one of those
   std::vector<Call> waiting_allocations_;  // for those
 };
 

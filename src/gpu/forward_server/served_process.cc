@@ -159,8 +159,7 @@ void ServedProcess::sleep() {
 }
 
 bool ServedProcess::may_read() const {
-  return std::max(completions_.size(), process_memory_.frees_to_come()) < kMostPending ||
-         !host_functions_.is_empty();
+  return completions_.size() < kMostPending || !host_functions_.is_empty();
 }
 
 bool ServedProcess::read_calls() {
