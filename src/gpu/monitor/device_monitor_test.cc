@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -270,6 +271,23 @@ TEST(NvmlDoor, TellsOfAnIntegratedDeviceWhatTheDriverAndItsProcessesSay) {
   EXPECT_FALSE((*without)->devices()[0].integrated);
   EXPECT_EQ((*without)->read()[0].health, DeviceHealth::kUnreadable);
   unsetenv("FAKE_NVML_INTEGRATED");
+}
+
+TEST(NvmlDoor, SaysThatItLeavesDevicesOutWhereThereAreTooMany) {
+  setenv("FAKE_NVML_COUNT", "130", 1);
+  const auto many = Nvml::open(FAKE_NVML, "/sys");
+  setenv("FAKE_NVML_COUNT", "128", 1);
+  const auto most = Nvml::open(FAKE_NVML, "/sys");
+  unsetenv("FAKE_NVML_COUNT");
+  ASSERT_TRUE(many.ok());
+  ASSERT_TRUE(most.ok());
+  EXPECT_EQ((*many)->devices().size(), 128u);
+  EXPECT_EQ((*most)->devices().size(), 128u);
+  const auto leaves_out = [](const std::string& complaint) {
+    return complaint.find("128 GPUs and MIG instances at most") != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::count_if((*many)->take_complaints(), leaves_out), 1);
+  EXPECT_EQ(std::ranges::count_if((*most)->take_complaints(), leaves_out), 0);
 }
 
 TEST(NvmlDoor, ADeviceWithMemoryOfItsOwnIsWhatNvmlSays) {

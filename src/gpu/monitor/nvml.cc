@@ -120,12 +120,14 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::str
   unsigned count = 0;
   const nvmlReturn_t counted = state->call.device_get_count(&count);
   if (counted != NVML_SUCCESS) return unavailable("count devices: " + status_text(counted));
-  count = std::min<unsigned>(count, protocol::kMostDevices);
-  state->counted = count;
-  for (uint32_t index = 0; index < count; ++index) state->add_device(index);
-  if (state->devices.size() > protocol::kMostDevices) {
-    state->devices.resize(protocol::kMostDevices);
-    state->handles.resize(protocol::kMostDevices);
+  state->counted = std::min<unsigned>(count, protocol::kMostDevices);
+  for (uint32_t index = 0; index < state->counted; ++index) state->add_device(index);
+  if (count > state->counted || state->devices.size() > protocol::kMostDevices) {
+    state->complain("a worker uses " + std::to_string(protocol::kMostDevices) +
+                    " GPUs and MIG instances at most; the others are left out");
+    const size_t most = std::min(state->devices.size(), protocol::kMostDevices);
+    state->devices.resize(most);
+    state->handles.resize(most);
   }
   state->make_event_set();
   state->watch_those_that_answer();

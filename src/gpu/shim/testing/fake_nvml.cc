@@ -1,11 +1,11 @@
-// A libnvidia-ml.so.1 for tests: one device of 16 GiB, of which 1 GiB is used. While the file named
-// by FAKE_NVML_HANG exists its readings hang, while that of FAKE_NVML_LOST exists the device is
-// lost; while that of FAKE_NVML_NO_HANDLE does, it has no handle either. While that of
-// FAKE_NVML_ECC exists it has errors of memory and could not replace a row. The numbers in the file
-// of FAKE_NVML_XID are Xids that it reports; the file goes when they are read. That of
-// FAKE_NVML_BREAK_EVENTS goes when it is seen and breaks the set of events that there is; while
-// that of FAKE_NVML_UNTOLD exists, errors of memory and utilisation are not told; while that of
-// FAKE_NVML_XID_HANGS exists, Xid 119 is told once and readings hang.
+// A libnvidia-ml.so.1 for tests: one device of 16 GiB, of which 1 GiB is used, or FAKE_NVML_COUNT
+// that are alike. While the file named by FAKE_NVML_HANG exists its readings hang, while that of
+// FAKE_NVML_LOST exists the device is lost; while that of FAKE_NVML_NO_HANDLE does, it has no
+// handle either. While that of FAKE_NVML_ECC exists it has errors of memory and could not replace a
+// row. The numbers in the file of FAKE_NVML_XID are Xids that it reports; the file goes when they
+// are read. That of FAKE_NVML_BREAK_EVENTS goes when it is seen and breaks the set of events that
+// there is; while that of FAKE_NVML_UNTOLD exists, errors of memory and utilisation are not told;
+// while that of FAKE_NVML_XID_HANGS exists, Xid 119 is told once and readings hang.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +26,11 @@ constexpr unsigned long long kUsed = 1ull << 30;
 bool is_there(const char* variable) {
   const char* path = getenv(variable);
   return path != nullptr && access(path, F_OK) == 0;
+}
+
+unsigned devices() {
+  const char* count = getenv("FAKE_NVML_COUNT");
+  return count == nullptr ? 1 : static_cast<unsigned>(atoi(count));
 }
 
 // The sleep is what is tested: an NVML that does not return until the file is taken away.
@@ -69,11 +74,11 @@ extern "C" {
 
 nvmlReturn_t nvmlInit_v2(void) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) { return *count = 1, NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) { return *count = devices(), NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
   *device = reinterpret_cast<nvmlDevice_t>(1);
   if (is_there("FAKE_NVML_NO_HANDLE")) return NVML_ERROR_GPU_IS_LOST;
-  return index == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+  return index < devices() ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned length) {
   return answer("Fake", name, length);
