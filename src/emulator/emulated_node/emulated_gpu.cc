@@ -26,8 +26,9 @@ constexpr char kUsage[] =
     "\n"
     "Example: emulated-gpu create --node /tmp/gpu.node --config v100-16gb --time-scale 10\n"
     "         EMULATED_CUDA_NODE=/tmp/gpu.node LD_LIBRARY_PATH=lib/emulated ./program\n"
-    "Presets: v100-16gb a100-80gb a100-80gb-mig h100-80gb h200 h200-x8 gb10 tiny tiny-x4, and\n"
-    "         PRESET-xN for N devices of one, up to 64\n";
+    "Presets: ";
+
+void print_usage(FILE* out) { std::fprintf(out, "%s%s\n", kUsage, preset_names().c_str()); }
 
 bool positive(const char* text, double* value) {
   char* end = nullptr;
@@ -160,12 +161,12 @@ int main(int argc, char** argv) {
   Arguments arguments;
   bool help = argc == 2 && (!std::strcmp(argv[1], "--help") || !std::strcmp(argv[1], "-h"));
   if (help || !parse(argc, argv, &arguments)) {
-    std::fputs(kUsage, help ? stdout : stderr);
+    print_usage(help ? stdout : stderr);
     return help ? 0 : 2;
   }
   if (arguments.verb == "create") return create(arguments);
   if (arguments.verb == "show") return show(arguments);
   if (auto status = change(arguments)) return *status;
-  std::fputs(kUsage, stderr);
+  print_usage(stderr);
   return 2;
 }

@@ -293,20 +293,18 @@ bool read_several(const std::string& name, NodeSpec* spec, std::string* error) {
   const Preset* preset = mark == name.npos ? nullptr : find_preset(name.substr(0, mark));
   const bool is_count = !count.empty() && count.size() <= 4 &&
                         count.find_first_not_of("0123456789") == count.npos && count[0] != '0';
-  if (preset && is_count) {
-    if (!parse_node_spec(preset->text, spec, error)) return false;
-    if (spec->device_count != 1) {
-      *error = "'" + name + "': " + preset->name + " has several devices already";
-      return false;
-    }
-    spec->device_count = std::stoi(count);
-    return check(*spec, error);
+  if (!preset || !is_count) {
+    *error = "no preset is called '" + name + "'; there are " + preset_names();
+    return false;
   }
-  std::string known;
-  for (int i = 0; i < kPresetCount; i++) known += std::string(i ? ", " : "") + kPresets[i].name;
-  *error = "no preset is called '" + name + "'; there are " + known +
-           ", and PRESET-xN for N devices of one";
-  return false;
+  if (!parse_node_spec(preset->text, spec, error)) return false;
+  if (spec->device_count != 1) {
+    *error = "'" + name + "': " + preset->name + " has several devices already";
+  } else if (std::stoi(count) > kMaxDevices) {
+    *error = "'" + name + "': a node has at most " + std::to_string(kMaxDevices) + " devices";
+  }
+  spec->device_count = std::stoi(count);
+  return error->empty();
 }
 
 }  // namespace
@@ -339,6 +337,12 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
   read_checkpoint(root, spec, error);
   if (root.contains("mig")) read_mig(Fields(root["mig"].as_table(), "mig", error), &spec->mig);
   return error->empty() && check(*spec, error);
+}
+
+std::string preset_names() {
+  std::string names;
+  for (int i = 0; i < kPresetCount; i++) names += kPresets[i].name + std::string(", ");
+  return names + "and PRESET-xN for N devices of one, up to " + std::to_string(kMaxDevices);
 }
 
 bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error) {

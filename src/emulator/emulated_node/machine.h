@@ -74,6 +74,8 @@ struct NodeSpec {
 // Reads a preset by name, or a TOML file if `name` has a slash or ends in ".toml". "PRESET-xN" is a
 // preset of one device with N of them. On failure returns false and says why in `error`.
 bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error);
+// "tiny, h200, ... and PRESET-xN for N devices of one": what may be read by name.
+std::string preset_names();
 
 // The same from TOML text.
 bool parse_node_spec(const std::string& toml, NodeSpec* spec, std::string* error);

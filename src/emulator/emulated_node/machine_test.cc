@@ -55,7 +55,7 @@ TEST(Machine, APresetOfOneDeviceCanBeHadSeveralTimes) {
   ASSERT_TRUE(read_node_spec("tiny-x4", &spec, &error)) << error;
   EXPECT_EQ(spec.topology.pcie_peers, 1) << "a preset of that name comes first";
   EXPECT_FALSE(read_node_spec("tiny-x65", &spec, &error));
-  EXPECT_EQ(error, "[node] devices is over 64");
+  EXPECT_EQ(error, "'tiny-x65': a node has at most 64 devices");
   EXPECT_FALSE(read_node_spec("h200-x8-x2", &spec, &error));
   EXPECT_EQ(error, "'h200-x8-x2': h200-x8 has several devices already");
   for (const char* name : {"tiny-x", "tiny-x0", "tiny-x04", "tiny-x2y", "gtx-x2", "-x2", "x2"}) {
