@@ -23,10 +23,10 @@ OpenFileShares share_of(uint64_t open_files) {
 std::optional<std::string> shortage_of(uint64_t open_files) {
   const size_t connections = share_of(open_files).connections;
   if (connections >= kConnections) return std::nullopt;
-  return "the hard limit of open files leaves at most " + std::to_string(connections) + " of " +
+  return "the limit of open files leaves at most " + std::to_string(connections) + " of " +
          std::to_string(kConnections) +
          " connections, and fewer beside many sandboxes, of which each takes some five files; "
-         "raise it where the worker is started (ulimit -Hn, LimitNOFILE=)";
+         "raise the hard limit where the worker is started (ulimit -Hn, LimitNOFILE=)";
 }
 
 uint64_t open_files_limit() {
