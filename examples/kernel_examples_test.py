@@ -17,10 +17,10 @@ BUILD = os.path.abspath(sys.argv.pop(1))
 SHARE = os.path.join(BUILD, "share", "lambent")
 
 
-def load(example, module="build"):
+def load(example, name="build"):
     """The module build.py of an example, or another one beside it."""
-    path = os.path.join(ROOT, "examples", example, module + ".py")
-    specification = importlib.util.spec_from_file_location(example + "_" + module, path)
+    path = os.path.join(ROOT, "examples", example, name + ".py")
+    specification = importlib.util.spec_from_file_location(example + "_" + name, path)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
@@ -31,11 +31,7 @@ MODELS = "11_kernel_models"
 
 def handler(example, component):
     """The module app.py of a workflow's component."""
-    path = os.path.join(ROOT, "examples", example, component, "app.py")
-    specification = importlib.util.spec_from_file_location(component, path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load(os.path.join(example, component), "app")
 
 
 def floats(values, letter="f"):
@@ -200,14 +196,12 @@ class KernelExamplesTest(unittest.TestCase):
         return make
 
     def compare_images(self, name, seed, **sizes):
-        """What the kernels of a network answer to a picture is what its definition says."""
+        """The kernels of a network answer to a picture what its definition says. Narrow ones have odd sizes."""
         weights, some = self.some_weights(seed), random.Random(seed)
         image = [some.uniform(0, 1) for _ in range(3 * sizes["size"]**2)]
         graph = getattr(load(MODELS), name)(weights=weights, **sizes)
         found, = self.run_graph(graph, {"image": floats(image)}).values()
         self.assert_close(found, getattr(load(MODELS, "reference"), name)(weights, image, **sizes), 1e-4)
-
-    # Sizes and numbers of layers that are odd: maps that a pool does not divide, one block beside two.
 
     def test_a_narrow_resnet_agrees_with_python(self):
         self.compare_images("resnet50", 1, size=20, width=2, blocks=(1, 2), classes=5)
@@ -251,11 +245,9 @@ class KernelExamplesTest(unittest.TestCase):
 
     def test_the_same_seed_makes_the_same_weights(self):
         models = load(MODELS)
-        one, same, other = (models.small("resnet50", seed).buffers["stage2.0.2.filters"].data
-                            for seed in (3, 3, 4))
+        one, same, other = (models.small("resnet50", seed).buffers["weights"].data for seed in (3, 3, 4))
         self.assertEqual(one, same)
         self.assertNotEqual(one, other)
-
 
     # --- The networks of the workflows ---
 

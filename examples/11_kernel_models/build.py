@@ -17,7 +17,7 @@ import array
 import math
 import os
 import random
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from lambent import kernels
 from lambent.kernels import Buffer, int32, read, read_write, uint64, write
@@ -26,21 +26,33 @@ Fill = Callable[[str, Tuple[int, ...]], Any]  # the numbers of a constant, by it
 Stages = Tuple[Tuple[int, int], ...]  # how many layers, of how many channels
 
 
+class Weight:
+    """A constant of a network that has weights: where it begins in the one that holds them all."""
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+
+
 class Model:
-    """A graph whose launches get their durations when all of them are known."""
+    """A graph whose launches get their durations, and their weights, when all of them are known."""
 
     def __init__(self, name: str, weights: Optional[Fill] = None) -> None:
         self.graph = kernels.Graph(name)
         here = os.path.dirname(os.path.abspath(__file__))
         self.source = self.graph.source(os.path.join(here, "layers.cu"))
         self.weights = weights
+        self._numbers = array.array("f")  # of all weights: each constant would be a file, and a package has few
         self._launches: List[Tuple[str, int, int, List[Any]]] = []
         self._names = 0
 
-    def constant(self, name: str, *shape: int) -> Buffer:
+    def constant(self, name: str, *shape: int) -> Union[Buffer, Weight]:
         if self.weights is not None:
-            return self.graph.constant(name, "FP32", shape, data=self.weights(name, shape))
+            return self.append(self.weights(name, shape))
         return self.graph.constant(name, "FP32", shape, fill=0.01)
+
+    def append(self, numbers: Any) -> Weight:
+        self._numbers.extend(numbers)
+        return Weight(len(self._numbers) - len(numbers))
 
     def temporary(self, *shape: int) -> Buffer:
         self._names += 1
@@ -55,9 +67,13 @@ class Model:
         operations = sum(launch[1] for launch in self._launches)
         durations = [total_ns * launch[1] // operations for launch in self._launches]
         durations[durations.index(max(durations))] += total_ns - sum(durations)
+        together = None
+        if self.weights is not None:
+            together = self.graph.constant("weights", "FP32", (len(self._numbers),), data=self._numbers)
         for (kernel, _, elements, arguments), duration in zip(self._launches, durations):
             self.source.kernel(kernel)(max(1, min(65535, (elements + 127) // 128)), 128,
-                                       [uint64(duration)] + arguments)
+                                       [uint64(duration)] + [read(together, each.begin) if isinstance(each, Weight)
+                                                             else each for each in arguments])
         return self.graph
 
 
@@ -78,13 +94,11 @@ def for_winograd(filters: Any) -> Any:
 class Images(Model):
     """Layers over square images, as (channels, size, size)."""
 
-    def transformed(self, name: str, channels: int, before: int) -> Buffer:
+    def transformed(self, name: str, channels: int, before: int) -> Union[Buffer, Weight]:
         """The 3 x 3 filters of a layer for Winograd's method; weights give them as they are."""
-        shape = (channels, before, 4, 4)
         if self.weights is None:
-            return self.constant(name + ".transformed", *shape)
-        plain = self.weights(name + ".filters", (channels, before, 3, 3))
-        return self.graph.constant(name + ".transformed", "FP32", shape, data=for_winograd(plain))
+            return self.constant(name + ".transformed", channels, before, 4, 4)
+        return self.append(for_winograd(self.weights(name + ".filters", (channels, before, 3, 3))))
 
     def convolution(self, name: str, image: Buffer, channels: int, kernel: int, stride: int = 1,
                     relu: bool = True, shortcut: Optional[Buffer] = None) -> Buffer:
@@ -423,7 +437,8 @@ TEXTS = ("bert", "translate", "post_kind")
 # Blocks of ResNet have no norms here that hold down what they add, means of DenseNet hardly differ, and
 # words that look at all others alike become alike.
 GAINS = {("resnet50", "3.filters"): 0.25, ("resnet50", "shortcut.filters"): 0.7,
-         ("densenet121", "classes.weights"): 8, ("text", "out.weights"): 0.3, ("text", "narrow.weights"): 0.3, ("text", "queries.weights"): 3}
+         ("densenet121", "classes.weights"): 8, ("text", "out.weights"): 0.3,
+         ("text", "narrow.weights"): 0.3, ("text", "queries.weights"): 3}
 
 
 def seeded(model: str, seed: int) -> Fill:

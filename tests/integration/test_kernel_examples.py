@@ -16,12 +16,16 @@ sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 RAW = {"Content-Type": "application/octet-stream"}
 
 
-def example(name, module="build"):
-    """The module build.py of an example, or another one beside it."""
-    specification = importlib.util.spec_from_file_location(f"{name}_{module}", EXAMPLES / name / f"{module}.py")
+def module_of(path):
+    specification = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+def example(name, module="build"):
+    """The module build.py of an example, or another one beside it."""
+    return module_of(EXAMPLES / name / f"{module}.py")
 
 
 def floats(values, letter="f"):
