@@ -8,8 +8,8 @@ from onnx import TensorProto
 from .model import attribute_of
 from .scope import Nodes, Scope, Writer
 
-# Of all layers and directions of a model: each step is a few launches, of which a graph has 4,096.
-STEPS = 512
+# Of all layers and directions of a model: each step is some 10 launches, of which a graph has 4,096.
+STEPS = 256
 _TOGETHER = 32  # states that one kernel puts together
 
 _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
