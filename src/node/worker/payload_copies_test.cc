@@ -132,6 +132,7 @@ TEST_F(PayloadCopiesTest, ItsBytesAreThoseThatWereGivenWhateverTheLength) {
 
 TEST_F(PayloadCopiesTest, OneThatIsStoppedWhileItsPayloadIsCopiedIsNotSent) {
   instance(SandboxId(1));
+  instance(SandboxId(2));  // so that the executor stays
   give(SandboxId(1), std::string(kLong, 's'));
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
   EXPECT_TRUE(hears<protocol::RemoveInstance>().has_value());
@@ -144,6 +145,7 @@ TEST_F(PayloadCopiesTest, OneThatIsStoppedWhileItsPayloadIsCopiedIsNotSent) {
 
 TEST_F(PayloadCopiesTest, OneWhosePayloadIsCopiedBetweenItsStopAndItsEndIsNotSent) {
   instance(SandboxId(1));
+  instance(SandboxId(2));  // so that the executor stays
   give(SandboxId(1), std::string(kLong, 's'));
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
   copy_next();
@@ -210,6 +212,7 @@ TEST_F(PayloadCopiesTest, AnAnswerThatHasComeIsToldThoughItsExecutorDiesWhileItI
 
 TEST_F(PayloadCopiesTest, OneThatIsStoppedWhileItsAnswerIsCopiedLeavesTheExecutorAsItIs) {
   instance(SandboxId(1));
+  instance(SandboxId(2));  // so that the executor stays
   const InvocationId id = give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   answers_with(id, std::string(kLong, 'a'));
