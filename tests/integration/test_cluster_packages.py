@@ -82,13 +82,9 @@ class WithAnIndexThatLacksOne(PackagesTest):
         self.assertIn("pear", said)
         self.assertEqual(self.cluster["b"].invoke("fruit").json, "1.0")
         self.assertFalse(self.has("b", "fruit"))
-        # Others hear of it, so that they send its calls elsewhere: here all go to the node that is asked.
+        # Others hear of it, so that they send its calls elsewhere first.
         absent = {name: len(self.cluster[name].request("GET", "/v1/cluster/report").json["absent"]) for name in "ab"}
         self.assertEqual(absent, {"a": 0, "b": 1})
-        before = self.cluster.status("a")["requests"]["forwarded"]
-        for _ in range(4):
-            self.assertEqual(self.cluster["a"].invoke("fruit").json, "1.0")
-        self.assertEqual(self.cluster.status("a")["requests"]["forwarded"], before)
         # Nothing in the catalog changes.
         write_wheel(self.wheels["b"], "pear", "1.0")
         self.cluster.wait_for(lambda: self.has("b", "fruit"), seconds=120)

@@ -185,6 +185,10 @@ struct HandlerFrontend::Pending {
 };
 
 void HandlerFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
+  // It may end before the body is there.
+  if (uses_.takes_work && !uses_.takes_work()) {
+    return call.responder.send(call.answer_of(stopping_error(false)));
+  }
   http::Request head = std::exchange(call.head, {});
   http::Responder responder = std::move(call.responder);
   auto pending = std::make_shared<Pending>(std::move(call));

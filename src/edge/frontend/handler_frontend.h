@@ -2,6 +2,8 @@
 // answers (function_event.h), whole or as they are streamed. On the loop thread.
 #pragma once
 
+#include <functional>
+
 #include "core/base/random.h"
 #include "core/http/relay_service.h"
 #include "core/loop/event_loop.h"
@@ -19,6 +21,8 @@ class HandlerFrontend {
     loop::EventLoop& loop;
     Random& random;
     objects::Disk offload;
+    // Whether the worker takes work: one that stops waits for no body. Empty: it does.
+    std::function<bool()> takes_work = {};
   };
   explicit HandlerFrontend(Dependencies dependencies) : uses_(std::move(dependencies)) {}
 

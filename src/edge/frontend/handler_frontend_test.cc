@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/http/forward_words.h"
 #include "edge/frontend/function_event.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/limits.h"
@@ -62,14 +63,28 @@ class HandlerFrontendTest : public testing::Test {
   FakeRelays relays;
   BodyCollector bodies;
   int offloaded = 0;
+  bool takes_work = true;
   FunctionSpec spec;
-  FunctionFrontend frontend{{relays, bodies, loop, random, [this](auto work, auto then) {
+  FunctionFrontend frontend{{relays, bodies, loop, random,
+                             [this](auto work, auto then) {
                                ++offloaded;
                                work();
                                then();
                                return true;
-                             }}};
+                             },
+                             [this] { return takes_work; }}};
 };
+
+TEST_F(HandlerFrontendTest, AWorkerThatStopsWaitsForNoBodyAndSaysThatNothingHasBegun) {
+  takes_work = false;
+  for (const bool is_anonymous : {false, true}) {
+    const auto client = send("", {.is_anonymous = is_anonymous});
+    ASSERT_TRUE(client->response.has_value());
+    EXPECT_EQ(client->response->status, 503);
+    EXPECT_TRUE(client->response->headers.contains(http::kNotBegun)) << "another node may run it";
+  }
+  EXPECT_TRUE(relays.invoked.empty());
+}
 
 TEST_F(HandlerFrontendTest, ARequestIsAnEventAndTheResultItsAnswer) {
   const auto client = send("{\"a\":1}");

@@ -134,7 +134,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
       versions_(services.invocations, services.versions),
-      functions_({services.relays, bodies_, loop, random, options_.offload},
+      functions_({services.relays, bodies_, loop, random, options_.offload, options_.native.ready},
                  options_.trusted_proxies),
       models_(services.invocations, services.versions, options_.native.version,
               options_.native.ready, shared_memory_.is_on()),
