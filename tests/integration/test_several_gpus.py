@@ -124,7 +124,7 @@ class MostGpusTest(GpusTest):
         self.assertEqual(len({device["uuid"] for device in devices}), 64)
         self.create("one", ONE, count=1)
         self.assertEqual(self.worker.invoke("one", {}).json, "done")
-        self.create("all", count=64, timeout=120, memory=1024)
+        self.create("all", count=64, timeout=120)
         answer = self.survey("all", hold=[[0, 40 * MIB], [31, 20 * MIB], [32, 30 * MIB], [63, 50 * MIB]], beyond=[63, 20 * MIB])
         self.assertEqual(answer["count"], 64)
         self.assertEqual(answer["contexts"], list(range(64)))

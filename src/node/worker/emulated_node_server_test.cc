@@ -76,6 +76,7 @@ TEST_F(EmulatedNode, TakesNoMemoryForWhatItDoesNotHave) {
   constexpr size_t kSize = 1 << 20;
   std::string image(kSize, '\0');
   image[kSize / 2] = 'x';
+  server_.reset();  // it takes its path along
   std::ofstream(folder_ / "image") << image;
   auto opened = EmulatedNodeServer::open(loop_, log_, folder_ / "image", folder_ / "node");
   ASSERT_TRUE(opened.ok()) << opened.error().message;
