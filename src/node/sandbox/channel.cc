@@ -14,7 +14,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr size_t kMostFds = 2 * limits::kSandboxBinds + 4;
+constexpr size_t kMostFds = limits::kSandboxSources + 4;
 static_assert(kMostFds + 1 <= kMostPacketFds);
 
 // The names of the files beside their contents, with their lengths, and all else.

@@ -14,7 +14,7 @@ namespace lambent::sandbox {
 
 struct Envelope {
   Message message;
-  // At most 2 * limits::kSandboxBinds + 4: what a plan shows, and what it is started with. None if
+  // At most limits::kSandboxSources + 4: what a plan shows, and what it is started with. None if
   // this process could not open all of them: the message counts without.
   std::vector<OwnedFd> fds;
 };

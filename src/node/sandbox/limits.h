@@ -11,8 +11,9 @@ namespace lambent::limits {
 
 constexpr unsigned kSandboxOpenFiles = 1024;
 constexpr Bytes kSandboxFileSize = Bytes::mib(512);
-constexpr unsigned kSandboxes = 4'000;  // at one time on a node
-constexpr size_t kSandboxBinds = 64;
+constexpr unsigned kSandboxes = 4'000;   // at one time on a node
+constexpr size_t kSandboxBinds = 128;    // and as many device files, but
+constexpr size_t kSandboxSources = 155;  // of both together: they are opened and sent at once
 constexpr size_t kSandboxArguments = 256;
 constexpr Duration kSandboxLaunchTimeout = seconds(10);
 constexpr uint32_t kSandboxSockets = 16;  // of its network, that are asked for at once

@@ -127,6 +127,10 @@ Result<void> check_devices(const LaunchPlan& plan) {
     return invalid("devices",
                    "has more than " + std::to_string(limits::kSandboxBinds) + " entries");
   }
+  if (plan.binds.size() + plan.devices.size() > limits::kSandboxSources) {
+    return invalid("devices", "has more than " + std::to_string(limits::kSandboxSources) +
+                                  " entries together with binds");
+  }
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const std::string& device = plan.devices[i].sandbox_path;
     RETURN_IF_ERROR(check_path("a device's host path", plan.devices[i].host_path));

@@ -153,6 +153,32 @@ TEST(SandboxPlan, OneOnSeveralGpusSeesTheseAndHasALedgerForEach) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, OneOnAsManyGpusAsAFunctionCanHaveCanBeStarted) {
+  for (const bool real : {false, true}) {
+    SandboxSetting with_nodes = setting();
+    if (real) with_nodes.gpu.emulated_node.clear();
+    with_nodes.gpu.nodes.common = {{"/dev/nvidiactl", "/dev/nvidiactl"},
+                                   {"/dev/nvidia-uvm", "/dev/nvidia-uvm"}};
+    auto spec = python_function();
+    spec.gpu = {.memory = Bytes::mib(64), .count = kMostGpusOfFunction};
+    auto with = request();
+    for (uint32_t i = 0; i < kMostGpusOfFunction; ++i) {
+      const std::string node = "/dev/nvidia" + std::to_string(i);
+      with_nodes.gpu.nodes.own[DeviceId(i + 1)] = {{node, node}};
+      if (i == 0) continue;
+      with.beside.emplace_back(i + 1);
+      with.ledgers_beside.push_back("/run/ledger-3." + std::to_string(i));
+    }
+    for (int i = 0; i < 16; ++i) {
+      spec.mounts.push_back({.volume = "v", .at = "/mounted" + std::to_string(i)});
+      with.mount_folders.push_back("/volumes/" + std::to_string(i));
+    }
+    const auto plan = plan_sandbox(with_nodes, spec, with);
+    EXPECT_GT(plan.binds.size(), kMostGpusOfFunction);
+    EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  }
+}
+
 TEST(SandboxPlan, TenantsEnvironmentsAndPreloadsHaveZygotesOfTheirOwn) {
   auto spec = python_function();
   spec.environment.clear();
