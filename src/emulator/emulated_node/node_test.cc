@@ -153,7 +153,7 @@ TEST_F(NodeFile, RandomBytesAnywhereHarmNoOtherMemory) {
                                offsetof(NodeState, holds),
                                offsetof(NodeState, rows),
                                offsetof(NodeState, shared)};
-  for (int round = 0; round < 60; round++) {
+  for (int round = 0; round < 30; round++) {
     unlink(path.c_str());
     auto user = open(), harm = open(), watcher = open();
     ASSERT_TRUE(user && harm && watcher) << error;
