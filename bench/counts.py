@@ -2,8 +2,10 @@
 there is one, by the processor's counter."""
 import contextlib
 import functools
+import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -29,15 +31,47 @@ def read_count(words):
     return int(match[1]) if match else None
 
 
-def _perf(*words):
-    return ["perf", "stat", "-x", ";", "-e", "instructions", *words]
+def _perf(event, *words):
+    return ["perf", "stat", "-x", ";", "-e", event, *words]
 
 
 @functools.cache
 def processor_counts():
     if shutil.which("perf") is None:
         return False
-    return read_count(subprocess.run(_perf("true"), capture_output=True, text=True, check=False).stderr) is not None
+    return read_count(subprocess.run(_perf("instructions", "true"), capture_output=True, text=True, check=False).stderr) is not None
+
+
+@contextlib.contextmanager
+def counted(pids, event):
+    """perf counts the event of these processes, and of those that they start, while the body runs, and no sooner: it says when it has begun.
+    Yields a list; what perf said is in it afterwards, unless it did not begin."""
+    said = []
+    asked, ask = os.pipe()
+    answers, answer = os.pipe()
+    perf = subprocess.Popen(_perf(event, "--delay", "-1", "--control", f"fd:{asked},{answer}", "-p", ",".join(map(str, pids))),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(asked, answer))
+    os.close(asked)
+    os.close(answer)  # so that its end shows
+
+    def did(command):
+        with contextlib.suppress(BrokenPipeError):
+            os.write(ask, command)
+            return bool(select.select([answers], [], [], 10)[0] and os.read(answers, 16))
+        return False
+
+    began = did(b"enable\n")
+    try:
+        yield said
+        if began:
+            did(b"disable\n")
+    finally:
+        perf.send_signal(signal.SIGINT)
+        words = perf.communicate(timeout=60)[1]
+        os.close(ask)
+        os.close(answers)
+        if began:
+            said.append(words)
 
 
 @contextlib.contextmanager
@@ -48,14 +82,11 @@ def instructions_of(pids):
     if not processor_counts():
         yield found
         return
-    perf = subprocess.Popen(_perf("-p", ",".join(map(str, pids))), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
+    with counted(pids, "instructions") as said:
         yield found
-    finally:
-        perf.send_signal(signal.SIGINT)
-        count = read_count(perf.communicate(timeout=60)[1])
-        if count is not None:
-            found.append(count)
+    count = read_count(said[0]) if said else None
+    if count is not None:
+        found.append(count)
 
 
 class Callgrind:

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What the benchmarks count of processes: how often they sleep, and what perf says of instructions, where the processor counts them."""
 import os
+import re
+import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 import counts
@@ -34,6 +37,23 @@ class CountsTest(unittest.TestCase):
         with counts.instructions_of([os.getpid()]) as found:
             sum(range(1000))
         self.assertEqual(bool(found), counts.processor_counts())
+
+    @unittest.skipUnless(shutil.which("perf"), "perf is not here")
+    def test_perf_has_begun_when_the_body_runs(self):
+        with counts.counted([os.getpid()], "task-clock") as said:
+            ends = time.thread_time() + 0.02
+            while time.thread_time() < ends:
+                pass
+        if not said:
+            self.skipTest("perf may not count processes here")
+        milliseconds = float(re.search(r"^([\d.]+);msec;task-clock", said[0], re.MULTILINE)[1])
+        self.assertGreater(milliseconds, 19)
+
+    @unittest.skipUnless(shutil.which("perf"), "perf is not here")
+    def test_perf_that_cannot_begin_says_nothing(self):
+        with counts.counted([2**22 + 1], "task-clock") as said:
+            pass
+        self.assertEqual(said, [])
 
 
 if __name__ == "__main__":
