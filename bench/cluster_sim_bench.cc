@@ -81,7 +81,8 @@ class BusyView final : public routing::NodeView {
       keys.push_back(routing::hash_of("node" + std::to_string(index)));
       loads_.push_back({.slots = 16,
                         .load = static_cast<uint32_t>(random.below(20)),
-                        .memory_free = Bytes::gib(random.below(100))});
+                        .memory_free = Bytes::gib(random.below(100)),
+                        .gpus = 8});
       total_ += loads_.back().load;
     }
     ring = routing::HashRing::of(keys);
@@ -145,6 +146,14 @@ std::vector<Case> cases(bool quick) {
     all.push_back(
         {"all known at once",
          {.nodes = 100, .policy = std::string(policy), .report_period = Duration::zero()}});
+  }
+  for (const uint32_t nodes : {8U, 100U}) {
+    for (const std::string_view policy : routing::policy_names()) {
+      all.push_back({"at a fourth of them",
+                     {.nodes = nodes, .policy = std::string(policy), .entries = nodes / 4}});
+      all.push_back({"reports of 5 s",
+                     {.nodes = nodes, .policy = std::string(policy), .report_period = seconds(5)}});
+    }
   }
   for (const double bound : {1.1, 1.25, 1.5, 2.0}) {
     for (const double share : {0.0, 0.5, 0.75, 1.0}) {

@@ -16,6 +16,8 @@ using routing::NodeIndex;
 
 // The hash of the workflow, which all nodes have.
 constexpr uint64_t kWorkflow = 0x9d2c5680;
+// A call takes a GPU, on which it can always be made to fit.
+constexpr Bytes kNeeds(1);
 
 class Cluster {
  public:
@@ -121,9 +123,9 @@ class Cluster {
   void route(Arrival arrival) {
     const size_t entries = setup_.entries == 0 ? nodes_.size() : setup_.entries;
     const auto entry = static_cast<NodeIndex>(random_.below(entries));
-    const auto route =
-        policy_->choose({.function = kWorkflow, .entry = entry, .draw = random_.next()}, ring_,
-                        SeenFrom(*this, entry));
+    const auto route = policy_->choose(
+        {.function = kWorkflow, .memory = kNeeds, .entry = entry, .draw = random_.next()}, ring_,
+        SeenFrom(*this, entry));
     const NodeIndex to = route->node;
     ++result_.by_node[to];
     const bool is_forwarded = to != entry;
@@ -168,6 +170,9 @@ Result<ClusterResult> run_cluster(const Constants& constants, const Models& mode
                                   const Workflow& workflow, const ClusterSetup& setup,
                                   const std::vector<Arrival>& arrivals, double length_s) {
   if (setup.nodes == 0) return Error{ErrorCode::kInvalidArgument, "a cluster needs a node"};
+  if (setup.entries > setup.nodes) {
+    return Error{ErrorCode::kInvalidArgument, "requests reach more nodes than there are"};
+  }
   ASSIGN_OR_RETURN(auto policy, routing::make_policy(setup.policy, {}));
   return Cluster(constants, models, workflow, setup, std::move(policy), length_s).run(arrivals);
 }

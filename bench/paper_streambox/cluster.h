@@ -16,7 +16,8 @@ struct ClusterSetup {
   Setup node;
   unsigned nodes = 4;
   std::string policy{routing::kDefaultPolicy};
-  // So many requests count as what a node runs at once: eight for each device, as its jobs.
+  // So many calls count as what a node runs at once: eight for each device, as its jobs. A request
+  // has several, and counts as one from when it is sent until the next report.
   unsigned slots = 32;
   // So often the nodes tell each other their loads; of itself a node knows all at once, and of
   // others what it sent there and has no answer to.

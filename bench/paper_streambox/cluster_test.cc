@@ -71,8 +71,28 @@ TEST_F(ClusterModel, MoreThanANodeCanDoInTimeIsDoneBySeveral) {
   EXPECT_GT(*std::ranges::min_element(four.by_node), 0u);
 }
 
+// A minute of more image requests than eight nodes can answer in time. Each node knows how the
+// others were a second ago, ten times as long as a request takes.
+TEST_F(ClusterModel, TheDefaultAnswersAsManyInTimeAsChanceWhereAllNodesAreBusy) {
+  ClusterSetup setup{.node = best_setup(System::kStreamBox), .nodes = 8};
+  setup.node.drop_late = true;
+  const auto moments = every(0.0007, 80'000);
+  const ClusterResult ours = run(setup, moments, workflows()[0]);
+  for (const std::string_view other : {"random", "two-choices", "least-loaded"}) {
+    setup.policy = other;
+    const ClusterResult theirs = run(setup, moments, workflows()[0]);
+    EXPECT_GE(static_cast<double>(ours.in_time), 0.98 * static_cast<double>(theirs.in_time))
+        << other;
+  }
+  for (const uint64_t requests : ours.by_node) {
+    EXPECT_GT(requests, ours.requests / 8 * 8 / 10);
+    EXPECT_LT(requests, ours.requests / 8 * 12 / 10);
+  }
+}
+
 TEST_F(ClusterModel, AMistakeIsNamed) {
   EXPECT_FALSE(run_cluster(constants_, models_, workflow_, {.nodes = 0}, {}, 1).ok());
+  EXPECT_FALSE(run_cluster(constants_, models_, workflow_, {.nodes = 2, .entries = 3}, {}, 1).ok());
   EXPECT_FALSE(run_cluster(constants_, models_, workflow_, {.policy = "best"}, {}, 1).ok());
 }
 

@@ -17,7 +17,7 @@ struct NodeLoad {
   uint32_t slots = 1;      // invocations that it can run at once; at least 1
   uint32_t load = 0;       // invocations that it runs or that wait there
   Bytes memory_free;       // on its GPUs, with what idle sandboxes hold
-  uint32_t gpus = 0;       // so many runs share no GPU with another; 0: it has none
+  uint32_t gpus = 0;       // on which functions take turns
 };
 
 // The load of another node, of which its report is some time old: with what was sent there since.

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kCompared = 3;
 // So many nodes are looked at on the ring until all are.
 constexpr size_t kLookedAt = 16;
+// Three quarters of the slots, where a GPU has two.
+constexpr double kFreeRunsPerGpu = 1.5;
 // A load that was counted at one moment differs from its mean by less than so many times the
 // mean's root, in nineteen of twenty cases.
 constexpr double kNoise = 2;
@@ -87,9 +89,8 @@ class TwoChoices final : public Policy {
 };
 
 // Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018). A warm node
-// that is not full comes first, then the function's own by the ring, while they are free. Where
-// none is, work is spread: reports are older than the decisions of the other nodes, which all have
-// the same ones.
+// comes first, then the function's own by the ring, while they are free. Where none is, work is
+// spread: reports are older than the decisions of the other nodes, which all have the same ones.
 class BoundedHash final : public Policy {
  public:
   explicit BoundedHash(const PolicyOptions& options) : options_(options) {}
@@ -98,20 +99,17 @@ class BoundedHash final : public Policy {
                               const NodeView& view) const override {
     const Totals totals{view.total_slots(), view.total_load()};
     // The entry node saves the way by running it, where nothing is to be started.
-    if (warmth_here(request, view, totals) == Warmth::kResident) {
-      return Route{request.entry, RouteReason::kWarm};
-    }
+    if (is_resident_here(request, view, totals)) return Route{request.entry, RouteReason::kWarm};
     const Candidates found = candidates(request, ring, view, totals);
     if (found.count == 0) return least_loaded(request, view);
-    const Warmth warmest = warmest_of(found);
-    if (warmest > Warmth::kFetched) {
-      return Route{drawn_of(found, warmest, request.draw), RouteReason::kWarm};
+    const Warmth warmest = std::ranges::max(found.all(), {}, &Candidate::warmth).warmth;
+    if (warmest > Warmth::kFetched) return route_of(drawn_of(found, warmest, request.draw), found);
+    const Candidate* free = best_free(found);
+    const bool brings_files = free != nullptr && free->warmth == Warmth::kAbsent;
+    if (free != nullptr && (!brings_files || warmest == Warmth::kAbsent)) {
+      return route_of(*free, found);
     }
-    if (const auto free = best_free(found)) return *free;
-    if (warmest == Warmth::kFetched) {
-      return Route{drawn_of(found, warmest, request.draw), RouteReason::kFetched};
-    }
-    return Route{first_of(found, warmest), RouteReason::kOverflow};
+    return route_of(drawn_of(found, warmest, request.draw), found);
   }
 
  private:
@@ -135,20 +133,25 @@ class BoundedHash final : public Policy {
     uint64_t load = 0;
   };
 
-  bool has_room(const NodeLoad& node, const Totals& totals) const {
-    return node.takes_work && node.load < bound_of(options_, node, totals.slots, totals.load);
+  bool has_room(const NodeLoad& node, const RouteRequest& request, const Totals& totals) const {
+    return node.takes_work &&
+           node.load < bound_of(options_, node, request, totals.slots, totals.load);
   }
 
-  Warmth warmth_of(const RouteRequest& request, const NodeView& view, NodeIndex index) const {
-    const Warmth warmth = view.warmth(index, request.function);
+  // An idle sandbox behind a queue is none.
+  Warmth warmth_of(const RouteRequest& request, const NodeView& view, NodeIndex index,
+                   const NodeLoad& node) const {
+    Warmth warmth = view.warmth(index, request.function);
+    if (node.load >= node.slots) warmth = std::min(warmth, Warmth::kFetched);
     return warmth == Warmth::kFetched && !options_.regards_fetched ? Warmth::kNone : warmth;
   }
 
-  Warmth warmth_here(const RouteRequest& request, const NodeView& view,
-                     const Totals& totals) const {
-    if (request.entry >= view.size()) return Warmth::kNone;
-    if (!has_room(view.node(request.entry), totals)) return Warmth::kNone;
-    return view.warmth(request.entry, request.function);
+  bool is_resident_here(const RouteRequest& request, const NodeView& view,
+                        const Totals& totals) const {
+    if (request.entry >= view.size()) return false;
+    const NodeLoad node = view.node(request.entry);
+    return has_room(node, request, totals) &&
+           warmth_of(request, view, request.entry, node) == Warmth::kResident;
   }
 
   Candidates candidates(const RouteRequest& request, const HashRing& ring, const NodeView& view,
@@ -163,10 +166,10 @@ class BoundedHash final : public Policy {
       const NodeLoad node = view.node(index);
       if (!serves(node, index, request, view)) {
         // It counts as looked at, and as nothing else.
-      } else if (has_room(node, totals)) {
-        found.at[found.count++] = {index, warmth_of(request, view, index),
+      } else if (has_room(node, request, totals)) {
+        found.at[found.count++] = {index, warmth_of(request, view, index, node),
                                    node.memory_free >= request.memory,
-                                   node.load < free_bound_of(options_, node)};
+                                   node.load < free_bound_of(options_, node, request)};
       } else if (found.count == 0) {
         found.passed_full = true;
       }
@@ -175,36 +178,36 @@ class BoundedHash final : public Policy {
     return found;
   }
 
-  static Warmth warmest_of(const Candidates& found) {
-    return std::ranges::max(found.all(), {}, &Candidate::warmth).warmth;
-  }
-  static NodeIndex first_of(const Candidates& found, Warmth warmth) {
-    return std::ranges::find(found.all(), warmth, &Candidate::warmth)->node;
-  }
-  // Of those that are as warm, one by chance.
-  static NodeIndex drawn_of(const Candidates& found, Warmth warmth, uint64_t draw) {
-    const auto as_warm = std::ranges::count(found.all(), warmth, &Candidate::warmth);
-    uint64_t passes = draw % static_cast<uint64_t>(as_warm);
+  // Of those that are as warm, one by chance; of those with memory for it, where there are such.
+  static const Candidate& drawn_of(const Candidates& found, Warmth warmth, uint64_t draw) {
+    const auto count = [&](bool has_memory) {
+      return static_cast<uint64_t>(std::ranges::count_if(found.all(), [&](const Candidate& each) {
+        return each.warmth == warmth && each.has_memory == has_memory;
+      }));
+    };
+    const bool has_memory = is_warm(warmth) || count(true) > 0;
+    const uint64_t all = is_warm(warmth) ? count(true) + count(false) : count(has_memory);
+    uint64_t passes = draw % all;
     for (const Candidate& each : found.all()) {
-      if (each.warmth == warmth && passes-- == 0) return each.node;
+      if (each.warmth != warmth) continue;
+      if (!is_warm(warmth) && each.has_memory != has_memory) continue;
+      if (passes-- == 0) return each;
     }
-    return first_of(found, warmth);
+    return found.at[0];
   }
+  static bool is_warm(Warmth warmth) { return warmth > Warmth::kFetched; }
 
-  // Of the first free ones, none of which is warm. Behind those that all lack its files, the first
-  // that has them counts too.
-  static std::optional<Route> best_free(const Candidates& found) {
-    const Candidate *first = nullptr, *best = nullptr;
+  // Of the first free ones, none of which is warm; null: there is none. Behind those that all lack
+  // its files, the first that has them counts too.
+  static const Candidate* best_free(const Candidates& found) {
+    const Candidate* best = nullptr;
     size_t compared = 0;
     for (const Candidate& each : found.all()) {
       if (!each.is_free) continue;
       if (compared++ >= kCompared && best->warmth != Warmth::kAbsent) break;
-      if (first == nullptr) first = &each;
       if (best == nullptr || is_better(each, *best)) best = &each;
     }
-    if (best == nullptr) return std::nullopt;
-    const bool passed = found.passed_full || first != found.all().data();
-    return Route{best->node, reason_of(*best, *first, passed)};
+    return best;
   }
 
   // `a` stands behind `b` on the ring.
@@ -217,12 +220,19 @@ class BoundedHash final : public Policy {
     return a.warmth > b.warmth;
   }
 
-  static RouteReason reason_of(const Candidate& node, const Candidate& first, bool passed) {
-    const bool first_lacks = first.warmth == Warmth::kAbsent;
-    if (first_lacks && node.warmth != Warmth::kAbsent) return RouteReason::kFetched;
+  static Route route_of(const Candidate& chosen, const Candidates& found) {
+    return {chosen.node, reason_of(chosen, found)};
+  }
+  static RouteReason reason_of(const Candidate& node, const Candidates& found) {
+    if (is_warm(node.warmth)) return RouteReason::kWarm;
+    const Candidate& first = found.at[0];
+    if (first.warmth == Warmth::kAbsent && node.warmth != Warmth::kAbsent) {
+      return RouteReason::kFetched;
+    }
     if (node.has_memory && !first.has_memory) return RouteReason::kMemory;
     if (node.warmth == Warmth::kFetched) return RouteReason::kFetched;
-    return passed ? RouteReason::kOverflow : RouteReason::kPreferred;
+    const bool is_first = node.node == first.node && !found.passed_full;
+    return is_first ? RouteReason::kPreferred : RouteReason::kOverflow;
   }
 
   const PolicyOptions options_;
@@ -250,20 +260,22 @@ std::string_view name_of(RouteReason reason) {
   return "unknown";
 }
 
-uint64_t free_bound_of(const PolicyOptions& options, const NodeLoad& node) {
+uint64_t free_bound_of(const PolicyOptions& options, const NodeLoad& node,
+                       const RouteRequest& request) {
   double most = options.free_share * node.slots;
   // Runs that share a GPU slow each other down, however many the node takes.
-  if (node.gpus > 0) most = std::min<double>(most, node.gpus);
+  const bool shares_gpus = request.memory > Bytes() && node.gpus > 0;
+  if (shares_gpus) most = std::min(most, kFreeRunsPerGpu * node.gpus);
   return static_cast<uint64_t>(std::max(std::ceil(most), 1.0));
 }
 
-uint64_t bound_of(const PolicyOptions& options, const NodeLoad& node, uint64_t total_slots,
-                  uint64_t total_load) {
+uint64_t bound_of(const PolicyOptions& options, const NodeLoad& node, const RouteRequest& request,
+                  uint64_t total_slots, uint64_t total_load) {
   // With the invocation that is to be placed: otherwise an idle cluster had room for nothing.
   const double average = static_cast<double>(total_load + 1) /
                          static_cast<double>(std::max<uint64_t>(total_slots, 1)) * node.slots;
   const double most = std::max(options.bound * average, average + kNoise * std::sqrt(average));
-  return std::max(free_bound_of(options, node), static_cast<uint64_t>(std::ceil(most)));
+  return std::max(free_bound_of(options, node, request), static_cast<uint64_t>(std::ceil(most)));
 }
 
 std::span<const std::string_view> policy_names() {

@@ -52,9 +52,9 @@ class Policy {
 };
 
 struct PolicyOptions {
-  // A node is free while its load is below `free_share` of its slots, and no run shares a GPU. It
-  // is full if it is not free and its load reaches this many times the average for its slots, and
-  // more than chance explains. The average needs room above it: more than 1.
+  // A node is free while its load is below `free_share` of its slots and, of what takes a GPU, not
+  // much above one run for each GPU. It is full if it is not free and its load reaches this many
+  // times the average for its slots, and more than chance explains. More than 1.
   double bound = 1.25;
   double free_share = 0.75;
   // Whether a node where the function ran lately is better than one where it did not.
@@ -65,10 +65,11 @@ struct PolicyOptions {
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options);
 std::span<const std::string_view> policy_names();
 
-// From how much work on a node no longer counts as free, and from how much it counts as full; at
-// least 1.
-uint64_t free_bound_of(const PolicyOptions& options, const NodeLoad& node);
-uint64_t bound_of(const PolicyOptions& options, const NodeLoad& node, uint64_t total_slots,
-                  uint64_t total_load);
+// From how much work on a node no longer counts as free for the request, and from how much it
+// counts as full; at least 1.
+uint64_t free_bound_of(const PolicyOptions& options, const NodeLoad& node,
+                       const RouteRequest& request);
+uint64_t bound_of(const PolicyOptions& options, const NodeLoad& node, const RouteRequest& request,
+                  uint64_t total_slots, uint64_t total_load);
 
 }  // namespace lambent::routing

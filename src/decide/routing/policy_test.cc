@@ -50,36 +50,94 @@ TEST(RoutingPolicyTest, AWarmNodeBehindTheFirstIsTaken) {
             (Route{order[1], RouteReason::kWarm}));
 }
 
-TEST(RoutingPolicyTest, AColdFunctionPassesANodeWhoseGpusAllRunOne) {
-  TestView view(5);
+TEST(RoutingPolicyTest, AColdFunctionPassesANodeWhoseGpusAreShared) {
+  TestView view(5, 32);
   for (NodeIndex each = 0; each < 5; ++each) view.at(each).load.gpus = 4;
   const auto order = order_of(view.ring, kFunction);
-  const RouteRequest request{.function = kFunction, .entry = kOutside};
-  for (const NodeIndex each : order) view.at(each).load.load = 3;  // of 16 slots
+  const RouteRequest request{.function = kFunction, .memory = Bytes(1), .entry = kOutside};
+  for (const NodeIndex each : order) view.at(each).load.load = 5;
   EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
-  view.at(order[0]).load.load = 4;
+  view.at(order[0]).load.load = 6;  // some GPUs have two
   EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[1], RouteReason::kOverflow}));
   // To share a GPU costs less than to start.
   view.at(order[0]).warm[kFunction] = Warmth::kSwappedOut;
   EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kWarm}));
-  // Without GPUs runs have processors of their own.
+  // What takes no GPU shares none.
   view.at(order[0]).warm.clear();
-  for (NodeIndex each = 0; each < 5; ++each) view.at(each).load.gpus = 0;
   view.at(order[0]).load.load = 11;
-  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
+  EXPECT_EQ(policy()->choose({.function = kFunction, .entry = kOutside}, view.ring, view),
+            (Route{order[0], RouteReason::kPreferred}));
+}
+
+TEST(RoutingPolicyTest, AnIdleSandboxBehindAQueueIsNone) {
+  TestView view(3, 2);
+  const auto order = order_of(view.ring, kFunction);
+  for (const Warmth warmth : {Warmth::kSwappedOut, Warmth::kResident}) {
+    view.at(order[0]).warm[kFunction] = warmth;
+    view.at(order[0]).load.load = 1;
+    const RouteRequest request{.function = kFunction, .entry = order[0]};
+    EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kWarm}));
+    view.at(order[0]).load.load = 2;  // both slots
+    EXPECT_EQ(policy()->choose(request, view.ring, view),
+              (Route{order[1], RouteReason::kOverflow}));
+  }
+}
+
+TEST(RoutingPolicyTest, FilesAreNotBroughtWhereOthersHaveThemAndAreNotFull) {
+  TestView view(3, 2);
+  const auto order = order_of(view.ring, kFunction);
+  for (NodeIndex each = 0; each < 3; ++each) view.at(each).load.gpus = 1;
+  view.at(order[0]).load.load = 2;
+  view.at(order[1]).warm[kFunction] = Warmth::kAbsent;
+  view.at(order[2]).load.load = 2;
+  for (uint64_t draw = 0; draw < 20; ++draw) {
+    const RouteRequest request{
+        .function = kFunction, .memory = Bytes(1), .entry = kOutside, .draw = hash_of(draw)};
+    EXPECT_NE(policy()->choose(request, view.ring, view)->node, order[1]);
+  }
+  // Where none has them, or is full, they are.
+  view.at(order[0]).warm[kFunction] = view.at(order[2]).warm[kFunction] = Warmth::kAbsent;
+  EXPECT_EQ(
+      policy()
+          ->choose({.function = kFunction, .memory = Bytes(1), .entry = kOutside}, view.ring, view)
+          ->node,
+      order[1]);
+}
+
+TEST(RoutingPolicyTest, WhereNoNodeIsFreeMemoryCountsToo) {
+  TestView view(4, 2);
+  const auto order = order_of(view.ring, kFunction);
+  for (const Warmth warmth : {Warmth::kNone, Warmth::kFetched}) {
+    for (NodeIndex each = 0; each < 4; ++each) {
+      view.at(each).load = {.slots = 2, .load = 2, .memory_free = Bytes::gib(1), .gpus = 1};
+      view.at(each).warm[kFunction] = warmth;
+    }
+    view.at(order[2]).load.memory_free = Bytes::gib(40);
+    for (uint64_t draw = 0; draw < 20; ++draw) {
+      const RouteRequest request{.function = kFunction,
+                                 .memory = Bytes::gib(30),
+                                 .entry = kOutside,
+                                 .draw = hash_of(draw)};
+      EXPECT_EQ(policy()->choose(request, view.ring, view),
+                (Route{order[2], RouteReason::kMemory}));
+    }
+  }
 }
 
 TEST(RoutingPolicyTest, ALoadThatMayBeChanceMakesNoNodeFull) {
   // Sixteen on average at each of four nodes: one moment's count is below 24 then.
   const NodeLoad node{.slots = 16, .gpus = 4};
-  EXPECT_EQ(bound_of({}, node, 64, 63), 24U);
+  const RouteRequest request{.memory = Bytes(1)};
+  EXPECT_EQ(bound_of({}, node, request, 64, 63), 24U);
   // Of four, below eight.
-  EXPECT_EQ(bound_of({}, node, 64, 15), 8U);
+  EXPECT_EQ(bound_of({}, node, request, 64, 15), 8U);
   // Of many, chance explains less than the factor allows.
-  EXPECT_EQ(bound_of({}, {.slots = 400}, 1600, 1599), 500U);
-  EXPECT_EQ(free_bound_of({}, node), 4U);
-  EXPECT_EQ(free_bound_of({}, {.slots = 16}), 12U);
-  EXPECT_EQ(free_bound_of({}, {.slots = 2, .gpus = 4}), 2U);
+  EXPECT_EQ(bound_of({}, {.slots = 400}, request, 1600, 1599), 500U);
+  EXPECT_EQ(free_bound_of({}, node, request), 6U);
+  EXPECT_EQ(free_bound_of({}, node, {}), 12U) << "without a GPU";
+  EXPECT_EQ(free_bound_of({}, {.slots = 16}, request), 12U);
+  EXPECT_EQ(free_bound_of({}, {.slots = 2, .gpus = 4}, request), 2U);
+  EXPECT_EQ(free_bound_of({}, {.slots = 2, .gpus = 1}, request), 2U);
 }
 
 TEST(RoutingPolicyTest, OfSeveralWarmNodesOneIsDrawn) {
@@ -107,29 +165,59 @@ TEST(RoutingPolicyTest, WhatWasSentSinceAReportIsKnown) {
 
 // Eight nodes, all of whose GPUs are shared, hear from each other once a second. Between two
 // reports some hundred requests of one workflow come in, a fourth of them at a node that already
-// has more than it should. All nodes know the same old loads, and one of them looks nearly idle.
+// has more than it should. All nodes know the same old loads.
 TEST(RoutingStoryTest, NodesWithTheSameOldReportsDoNotAllChooseTheSame) {
-  TestView view(8, 32);
-  for (NodeIndex each = 0; each < 8; ++each) {
-    view.at(each).load.gpus = 4;
-    view.at(each).load.load = 14 + each % 4;
-    view.at(each).warm[kFunction] = Warmth::kFetched;  // it runs there, and no sandbox is idle
+  for (const Warmth warmth : {Warmth::kNone, Warmth::kFetched, Warmth::kResident}) {
+    TestView view(8, 8);
+    for (NodeIndex each = 0; each < 8; ++each) {
+      view.at(each).load.gpus = 4;
+      view.at(each).load.load = 14 + each % 4;
+      view.at(each).warm[kFunction] = warmth;
+    }
+    view.at(5).load.load = 40;
+    SeededRandom random(11);
+    std::map<NodeIndex, int> counts;
+    for (int each = 0; each < 140; ++each) {
+      const NodeIndex entry = each % 4 == 0 ? 5 : static_cast<NodeIndex>(random.below(8));
+      const RouteRequest request{
+          .function = kFunction, .memory = Bytes(1), .entry = entry, .draw = random.next()};
+      ++counts[policy()->choose(request, view.ring, view)->node];
+    }
+    EXPECT_EQ(counts.count(5), 0U) << "it has more than chance explains";
+    EXPECT_EQ(counts.size(), 7U);
+    for (const auto& [node, count] : counts) {
+      EXPECT_GT(count, 8) << node;
+      EXPECT_LT(count, 35) << node << ": twenty each, were all alike";
+    }
   }
-  view.at(5).load.load = 40;
-  view.at(6).load.load = 5;
-  SeededRandom random(11);
-  std::map<NodeIndex, int> counts;
-  for (int each = 0; each < 140; ++each) {
-    const NodeIndex entry = each % 4 == 0 ? 5 : static_cast<NodeIndex>(random.below(8));
-    const auto route = policy()->choose(
-        {.function = kFunction, .entry = entry, .draw = random.next()}, view.ring, view);
-    ++counts[route->node];
-  }
-  EXPECT_EQ(counts.count(5), 0U) << "it has more than chance explains";
-  EXPECT_EQ(counts.size(), 7U);
-  for (const auto& [node, count] : counts) {
-    EXPECT_GT(count, 8) << node;
-    EXPECT_LT(count, 35) << node << ": twenty each, were all alike";
+}
+
+// A burst of long calls of one function, no sandbox of which is ever idle, comes to a small cluster
+// that knows all loads: no node has much more than another.
+TEST(RoutingStoryTest, ABurstOfColdCallsIsSharedOut) {
+  struct Sizes {
+    uint32_t nodes, slots, gpus;
+  };
+  for (const auto& [nodes, slots, gpus] :
+       {Sizes{2, 2, 1}, Sizes{3, 2, 1}, Sizes{3, 2, 0}, Sizes{3, 16, 8}, Sizes{8, 8, 4}}) {
+    TestView view(nodes, slots);
+    for (NodeIndex each = 0; each < nodes; ++each) view.at(each).load.gpus = gpus;
+    SeededRandom random(5);
+    const uint32_t calls = nodes * slots * 4;
+    for (uint32_t each = 0; each < calls; ++each) {
+      const RouteRequest request{.function = kFunction,
+                                 .memory = gpus > 0 ? Bytes(1) : Bytes(),
+                                 .entry = static_cast<NodeIndex>(random.below(nodes)),
+                                 .draw = random.next()};
+      ++view.at(policy()->choose(request, view.ring, view)->node).load.load;
+    }
+    uint32_t least = UINT32_MAX, most = 0;
+    for (NodeIndex each = 0; each < nodes; ++each) {
+      least = std::min(least, view.at(each).load.load);
+      most = std::max(most, view.at(each).load.load);
+    }
+    EXPECT_GE(2 * least, slots * 4) << nodes << " nodes of " << slots;
+    EXPECT_LE(2 * most, 3 * slots * 4) << nodes << " nodes of " << slots;
   }
 }
 
@@ -321,7 +409,7 @@ TEST(RoutingPropertyTest, NoNodeGetsMoreThanItsBound) {
           view);
       ASSERT_TRUE(route.has_value());
       NodeLoad& load = view.at(route->node).load;
-      ASSERT_LT(load.load, bound_of({}, load, view.total_slots(), view.total_load()))
+      ASSERT_LT(load.load, bound_of({}, load, {}, view.total_slots(), view.total_load()))
           << "world " << world << ", node " << route->node;
       ++load.load;
     }
@@ -336,7 +424,7 @@ TEST(RoutingPropertyTest, NodesWithMoreSlotsGetMore) {
         policy()->choose({.function = hash_of(uint64_t(each)), .entry = kOutside}, view.ring, view);
     ++view.at(route->node).load.load;
   }
-  EXPECT_GE(view.at(1).load.load, 160 - bound_of({}, {.slots = 4}, 16, 160));
+  EXPECT_GE(view.at(1).load.load, 160 - bound_of({}, {.slots = 4}, {}, 16, 160));
 }
 
 }  // namespace

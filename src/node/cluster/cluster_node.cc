@@ -266,6 +266,7 @@ void ClusterNode::tick() {
   for (const std::string& node : table_.others()) {
     if (std::find(asked_.begin(), asked_.end(), node) != asked_.end()) continue;
     asked_.push_back(node);
+    table_.asked(node);
     inquire(node, {"/v1/cluster/report"}, kReportTimeout,
             [this, node](const Result<http::Response>& answer, LinkEnd::Kind how) {
               std::erase(asked_, node);

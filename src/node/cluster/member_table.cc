@@ -119,6 +119,10 @@ void MemberTable::set_state(Entry& entry, MemberState state) {
   ++version_;
 }
 
+void MemberTable::asked(const std::string& node) {
+  if (Entry* entry = find(node)) entry->outstanding_when_asked = entry->outstanding;
+}
+
 void MemberTable::reported(const std::string& node, NodeReport report) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;
@@ -130,7 +134,7 @@ void MemberTable::reported(const std::string& node, NodeReport report) {
   entry->problem.clear();
   set_state(*entry, report.takes_work ? MemberState::kUp : MemberState::kDraining);
   entry->report = std::move(report);
-  entry->outstanding_at_report = entry->outstanding;
+  entry->outstanding_at_report = entry->outstanding_when_asked;
 }
 
 void MemberTable::missed(const std::string& node, std::string why) {

@@ -35,7 +35,7 @@ class MemberTable final : public routing::NodeView {
     std::string problem;
     NodeReport report;
     uint32_t outstanding = 0;  // requests forwarded there that have no answer yet
-    uint32_t outstanding_at_report = 0;
+    uint32_t outstanding_when_asked = 0, outstanding_at_report = 0;
   };
 
   // This node is always a member.
@@ -43,6 +43,8 @@ class MemberTable final : public routing::NodeView {
 
   // As Cluster::tell().
   Result<void> tell(const ClusterTold& told, Instant now);
+  // It is asked for its report: what is outstanding then is in it.
+  void asked(const std::string& node);
   void reported(const std::string& node, NodeReport report);
   // It gave no good answer to a question; `why`: for people.
   void missed(const std::string& node, std::string why);

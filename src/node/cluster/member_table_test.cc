@@ -231,11 +231,14 @@ TEST(MemberTableTest, WhatWasSentSinceAReportCountsOnTopOfIt) {
   ASSERT_TRUE(table.tell(told(), at(0)).ok());
   NodeReport busy = report("b");
   busy.load = 6;
-  table.find("b")->outstanding = 2;  // which its report has
+  table.find("b")->outstanding = 2;
+  table.asked("b");
+  table.find("b")->outstanding = 3;  // which came perhaps too late for its report
   table.reported("b", busy);
-  EXPECT_EQ(table.node(1).load, 6u);
+  EXPECT_EQ(table.node(1).load, 7u);
   table.find("b")->outstanding = 5;
   EXPECT_EQ(table.node(1).load, 9u);
+  table.asked("b");
   table.reported("b", busy);
   EXPECT_EQ(table.node(1).load, 6u);
 }

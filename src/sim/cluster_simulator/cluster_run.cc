@@ -98,6 +98,8 @@ class Cluster {
     uint64_t total_slots() const override {
       return uint64_t{cluster_.options_.node.slots()} * cluster_.nodes_.size();
     }
+    // Without what this node sent since, which is little of all, and would be a sum over all nodes
+    // for each decision.
     uint64_t total_load() const override {
       return cluster_.at_once() ? cluster_.load_ : cluster_.reported_load_;
     }
@@ -236,6 +238,9 @@ Result<ClusterFigures> run_cluster(const ClusterOptions& options,
                                    workload::ArrivalSource& arrivals) {
   if (options.nodes == 0 || functions.empty()) {
     return Error{ErrorCode::kInvalidArgument, "a cluster needs a node and a function"};
+  }
+  if (options.entries > options.nodes) {
+    return Error{ErrorCode::kInvalidArgument, "requests reach more nodes than there are"};
   }
   ASSIGN_OR_RETURN(auto policy, routing::make_policy(options.policy, options.policy_options));
   return Cluster(options, functions, std::move(policy)).run(arrivals);
