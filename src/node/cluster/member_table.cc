@@ -296,7 +296,8 @@ void MemberTable::index() {
 routing::NodeLoad MemberTable::node(routing::NodeIndex index) const {
   const Entry& entry = *entry_by_index_[index];
   const NodeReport& report = entry.report;
-  const size_t gpus = report.for_functions ? report.for_functions->size() : report.gpus.size();
+  const size_t all = report.for_functions ? report.for_functions->size() : report.gpus.size();
+  const size_t gpus = all - std::min(all, report.lost_for_functions.size());
   return {.takes_work = entry.state == MemberState::kUp,
           .slots = report.slots,
           .load = routing::load_since(report.load, entry.outstanding_at_report, entry.outstanding),

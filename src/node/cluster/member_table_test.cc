@@ -216,6 +216,7 @@ TEST(MemberTableTest, AGpuThatWasLostHoldsNothingUntilItIsBack) {
   EXPECT_TRUE(table.could_hold(1, 1, Bytes::gib(8)));
   EXPECT_FALSE(table.could_hold(1, 2, Bytes::gib(8)));
   EXPECT_EQ(table.gpus_of(1)->size(), 2U) << "it is no node that never could";
+  EXPECT_EQ(table.node(1).gpus, 1U) << "two runs share the one that is left";
 }
 
 TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {
