@@ -2,7 +2,7 @@
 import contextlib
 import math
 from dataclasses import replace
-from typing import Any, List, Sequence
+from typing import Any, List, Sequence, Tuple
 
 import tvm
 import tvm.s_tir
@@ -109,8 +109,10 @@ class _Rows(dlight.gpu.GeneralReduction):
             return None
         lanes = 1 << (length - 1).bit_length()
         loops = sch.get_loops(last.block_rv)
-        block, row = sch.split(sch.fuse(*loops[:dimensions]), [None, _rows_together(extents[:dimensions], _THREADS // lanes)])
-        sch.bind(block, "blockIdx.x")
+        place, part = _rows_together(extents[:dimensions], _THREADS // lanes)
+        before, row = sch.split(loops[place], [None, part])
+        row = sch.fuse(row, *loops[place + 1:dimensions])
+        sch.bind(sch.fuse(*loops[:place], before), "blockIdx.x")
         sch.bind(row, "threadIdx.y")
         self._bind(sch, loops[dimensions:], lanes)
         for each in reversed(sums):
@@ -127,12 +129,12 @@ class _Rows(dlight.gpu.GeneralReduction):
         sch.bind(lane, "threadIdx.x")
 
 
-def _rows_together(extents: Sequence[int], most: int) -> int:
-    """So many rows that all blocks are full, and that are whole in as many dimensions as possible."""
+def _rows_together(extents: Sequence[int], most: int) -> Tuple[int, int]:
+    """A block has so much of this dimension, and all of those behind it: at most so many rows, and no block is partly empty."""
     rows = 1
-    for extent in reversed(extents):
-        part = max(each for each in range(1, min(extent, most // rows) + 1) if extent % each == 0)
+    for place in reversed(range(len(extents))):
+        part = max(each for each in range(1, min(extents[place], most // rows) + 1) if extents[place] % each == 0)
         rows *= part
-        if part < extent:
-            break
-    return rows
+        if part < extents[place]:
+            return place, part
+    return 0, extents[0]
