@@ -97,6 +97,7 @@ from torch import nn
 
 class Faulty(Module):
     def setup(self):
+        self.process = os.urandom(8).hex()  # numbers of processes are the same in each sandbox
         self.layer = nn.Linear(*self.sizes)
         self.held = device().buffer(14_000 << 20)  # as the profile has it; it lies nowhere before it is written
 
@@ -113,7 +114,7 @@ class Faulty(Module):
             os._exit(7)
         if do == "segfault":
             ctypes.string_at(0)
-        about = {"process": os.getpid(), "free": device().memory_info()[0]}
+        about = {"process": self.process, "free": device().memory_info()[0]}
         return {"value": value, "do": both["do"], "about": {**both["about"], self.name: about}}
 
 
@@ -253,6 +254,8 @@ class PipelineFaultsTest(WorkerTest):
         self.assertEqual(after["numbers"], before["numbers"])
         self.assertEqual({name: each["free"] for name, each in after["about"].items()},
                          {name: each["free"] for name, each in before["about"].items()}, "the slices' memory is had again")
+        for name, about in after["about"].items():
+            self.assertNotEqual(about["process"], before["about"][name]["process"], name)
         self.worker.wait_for(lambda: not instances & self.instances("faulty"), what="the end of what was there")
         held = [held for held in self.holders("faulty").values() if held]
         self.assertEqual([len(each) for each in held], [1, 1], "a slice for each stage, of one instance")
