@@ -5,10 +5,33 @@
 #include "core/http/limits.h"
 
 namespace lambent::cluster {
+namespace {
+
+// Who answers at last: its end is the client's, whatever nodes still have of the exchange.
+class LastExchange final : public http::Responder::Exchange {
+ public:
+  LastExchange(std::shared_ptr<ResendableExchange> inner, std::shared_ptr<http::Responder> client)
+      : inner_(std::move(inner)), client_(std::move(client)) {}
+
+  void send(http::Response response) override { inner_->send(std::move(response)); }
+  void start_chunked(http::Response head) override { inner_->start_chunked(std::move(head)); }
+  bool send_chunk(std::string_view data) override { return inner_->send_chunk(data); }
+  void finish_chunked() override { inner_->finish_chunked(); }
+  void on_disconnect(std::function<void()> callback) override {
+    inner_->on_disconnect(std::move(callback));
+  }
+  http::StreamedExchange* stream() override { return inner_->stream(); }
+  void abandon() override { const http::Responder over = std::move(*client_); }
+
+ private:
+  const std::shared_ptr<ResendableExchange> inner_;
+  const std::shared_ptr<http::Responder> client_;
+};
+
+}  // namespace
 
 http::Responder ResendableExchange::hand_on() {
-  is_handed_on_ = true;
-  return http::Responder(shared_from_this());
+  return http::Responder(std::make_shared<LastExchange>(shared_from_this(), client_));
 }
 
 bool ResendableExchange::refused() {
@@ -29,11 +52,6 @@ void ResendableExchange::on_disconnect(std::function<void()> callback) {
     const auto tell = live->disconnected_;
     if (tell) tell();
   });
-}
-
-void ResendableExchange::abandon() {
-  if (!is_handed_on_) return;
-  const http::Responder over = std::move(*client_);
 }
 
 http::Headers ResendableExchange::trailers() const {

@@ -52,7 +52,8 @@ class ResendableExchange final : public http::Responder::Exchange,
   void finish_chunked() override { finish(); }
   void on_disconnect(std::function<void()> callback) override;
   http::StreamedExchange* stream() override { return this; }
-  void abandon() override;
+  // A node is done with it, which is no end for the client.
+  void abandon() override {}
 
   http::Headers trailers() const override;
   void receive(Sink sink) override;
@@ -86,7 +87,6 @@ class ResendableExchange final : public http::Responder::Exchange,
   bool hears_client_ = false;
   bool is_gone_ = false;
   bool keeps_ = true;
-  bool is_handed_on_ = false;
   bool is_received_ = false;
   bool is_held_ = false;
   bool is_giving_ = false;

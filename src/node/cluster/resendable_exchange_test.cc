@@ -187,13 +187,16 @@ TEST_F(ResendableExchangeTest, ANodeThatIsBehindHoldsTheClientAndLosesNothing) {
 }
 
 TEST_F(ResendableExchangeTest, NodesThatGoDoNotCutTheClientOffAndWhoAnswersAtLastDoes) {
-  { const http::Responder of_node(exchange); }
+  auto of_node = std::make_unique<http::Responder>(exchange);
+  { const http::Responder of_another(exchange); }
   EXPECT_FALSE(client->cut_off);
   first.begin(*exchange);
   bytes("abc");
   refuse(first);
   {
     http::Responder here = exchange->hand_on();
+    of_node.reset();  // a node's request ends a turn later
+    EXPECT_FALSE(client->cut_off);
     // A frontend collects a body without a word before.
     second.collect(*here.stream());
     EXPECT_EQ(second.body, "abc");
