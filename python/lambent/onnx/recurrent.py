@@ -9,7 +9,7 @@ from .model import attribute_of
 from .scope import Nodes, Scope, Writer
 
 # Of all layers and directions of a model: each step is some 10 launches, of which a graph has 4,096.
-STEPS = 256
+STEPS = 128
 _TOGETHER = 32  # states that one kernel puts together
 
 _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
