@@ -141,7 +141,10 @@ std::vector<Case> cases(bool quick) {
   }
   if (quick) return all;
   for (const std::string_view policy : routing::policy_names()) {
-    all.push_back({"100,000 functions", {.nodes = 1000, .policy = std::string(policy)}, 100'000});
+    for (const uint32_t nodes : {100U, 300U, 1000U}) {
+      all.push_back(
+          {"100,000 functions", {.nodes = nodes, .policy = std::string(policy)}, 100'000});
+    }
     all.push_back({"load 0.5", {.nodes = 100, .policy = std::string(policy)}, 4000, 0.5});
     all.push_back(
         {"all known at once",

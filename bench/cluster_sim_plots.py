@@ -86,6 +86,10 @@ def draw(result):
     for name, title, unit, value, logarithmic in CHARTS:
         lines = {policy: [(row["nodes"], value(row)) for row in rows if row["policy"] == policy] for policy in COLOURS}
         pictures[name] = chart(title, unit, lines, logarithmic)
+    many = [row for row in result["simulated"] if row["case"] == "100,000 functions"]
+    if len({row["nodes"] for row in many}) > 1:
+        lines = {policy: [(row["nodes"], row["mean_s"]) for row in many if row["policy"] == policy] for policy in COLOURS}
+        pictures["cluster-many-functions"] = chart("Mean latency, 100,000 functions at 0.3 of all slots (simulated)", "s", lines, True)
     costs = {policy: [(row["nodes"], row["ns"]) for row in result["decisions"] if row["policy"] == policy] for policy in COLOURS}
     pictures["cluster-decision"] = chart("Cost of a decision (measured)", "ns", costs, True)
     return pictures
