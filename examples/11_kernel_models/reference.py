@@ -2,7 +2,8 @@
 
 Each has the name and the sizes that it has there. It takes its weights as build.py does, by name and
 shape, and its inputs as flat lists of numbers; it returns its output as such a list. Filters are plain
-here, channels are put beside each other by making new lists, and sums have 64 bits.
+here, channels are put beside each other by making new lists, and sums have 64 bits. For a small network:
+`reference.resnet50(build.seeded("resnet50", 0), image, **build.SMALL["resnet50"])`.
 """
 import math
 import operator

@@ -122,7 +122,7 @@ class KernelExamples(WorkerTest):
                 graph = models.small(name)
                 graph.bundles.clear()
                 graph.bundle(str(layers))
-                self.deploy(graph, launch_mode="compute")
+                self.deploy(graph, launch_mode="compute", timeout_s=60)
                 expected = getattr(reference, name)(models.seeded(name, 0), *inputs, **models.SMALL[name])
                 for _ in range(2):
                     found = self.ask_raw(name, b"".join(each.tobytes() for each in inputs))
