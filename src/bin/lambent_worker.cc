@@ -617,6 +617,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   std::optional<DeviceWatch> watch;
   ASSIGN_OR_RETURN(const auto devices,
                    watched_devices(watch, config, driver, installation, loop, log));
+  tell_of_few_files(log);
   ASSIGN_OR_RETURN(const auto shares, worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
   const std::unique_ptr<FaultPoints> faults = fault_points(config, log);

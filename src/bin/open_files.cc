@@ -44,6 +44,9 @@ void allow_many_files(LogSink& log) {
       log.warning("file_limit", {{"error", to_string(error_from_errno("setrlimit", errno))}});
     }
   }
+}
+
+void tell_of_few_files(LogSink& log) {
   const uint64_t most = open_files_limit();
   if (const auto shortage = shortage_of(most)) {
     log.info("few_open_files", {{"open_files", static_cast<int64_t>(most)}, {"reason", *shortage}});

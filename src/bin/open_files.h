@@ -26,7 +26,9 @@ std::optional<std::string> shortage_of(uint64_t open_files);
 uint64_t open_files_limit();
 
 // Raises the soft limit, which is usually 1,024 and meant for programs that call select(), to the
-// hard one, and tells what that one is too low for. Sandboxes get a limit of their own.
+// hard one. Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log);
+// What the limit is too low for, if it is.
+void tell_of_few_files(LogSink& log);
 
 }  // namespace lambent

@@ -44,6 +44,8 @@ TEST(OpenFiles, OnlyALimitThatClientsCanReachIsToldOf) {
   KeepingLog log;
   allow_many_files(log);
   good = good && open_files_limit() == 512;
+  good = good && log.events.empty();
+  tell_of_few_files(log);
   good = good && log.events == std::vector<std::string>{"few_open_files"};
   std::_Exit(good ? 0 : 1);
 }
