@@ -519,7 +519,7 @@ void tell_gpus(const std::vector<protocol::DeviceInventory>& devices, const Work
   }
 }
 
-// The devices that are there; the log says which, before anything else.
+// The devices that are there; the log says which, before anything else, then what limits leave out.
 Result<std::vector<protocol::DeviceInventory>> watched_devices(
     std::optional<DeviceWatch>& watch, WorkerConfig& config, worker::GpuDriver& driver,
     const Installation& installation, loop::EventLoop& loop, LogSink& log) {
@@ -531,6 +531,7 @@ Result<std::vector<protocol::DeviceInventory>> watched_devices(
     devices = std::move(*found);
   }
   tell_gpus(devices, config, log);
+  tell_of_few_files(log);
   leave_integrated_memory(devices, config, log);
   RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   return devices;
@@ -617,7 +618,6 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   std::optional<DeviceWatch> watch;
   ASSIGN_OR_RETURN(const auto devices,
                    watched_devices(watch, config, driver, installation, loop, log));
-  tell_of_few_files(log);
   ASSIGN_OR_RETURN(const auto shares, worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
   const std::unique_ptr<FaultPoints> faults = fault_points(config, log);
