@@ -109,7 +109,8 @@ class BoundedHash final : public Policy {
     if (free != nullptr && (!brings_files || warmest == Warmth::kAbsent)) {
       return route_of(*free, found);
     }
-    return route_of(drawn_of(found, warmest, request.draw), found);
+    const Candidate* here = not_busier_here(request, view, totals, found, warmest);
+    return route_of(here != nullptr ? *here : drawn_of(found, warmest, request.draw), found);
   }
 
  private:
@@ -176,6 +177,20 @@ class BoundedHash final : public Policy {
       return looked_at < std::min<size_t>(kLookedAt, view.size());
     });
     return found;
+  }
+
+  // For what takes no GPU, the entry node where it is as good as the others and has no more to do
+  // than the average: a way more would take of the processors that it waits for. Its own load is
+  // exact. Null: another. Beside a run on a GPU the way is nothing, and chance spreads better.
+  static const Candidate* not_busier_here(const RouteRequest& request, const NodeView& view,
+                                          const Totals& totals, const Candidates& found,
+                                          Warmth warmest) {
+    if (request.memory > Bytes()) return nullptr;
+    const auto here = std::ranges::find(found.all(), request.entry, &Candidate::node);
+    if (here == found.all().end() || here->warmth != warmest) return nullptr;
+    const NodeLoad node = view.node(request.entry);
+    const bool is_busier = node.load * totals.slots > totals.load * node.slots;
+    return is_busier ? nullptr : &*here;
   }
 
   // Of those that are as warm, one by chance; of those with memory for it, where there are such.

@@ -140,6 +140,28 @@ TEST(RoutingPolicyTest, ALoadThatMayBeChanceMakesNoNodeFull) {
   EXPECT_EQ(free_bound_of({}, {.slots = 2, .gpus = 1}, request), 2U);
 }
 
+TEST(RoutingPolicyTest, WhatTakesNoGpuStaysWhereItCameToANodeThatIsNoBusierThanTheAverage) {
+  TestView view(3, 2);
+  for (NodeIndex each = 0; each < 3; ++each) {
+    view.at(each).load.load = 7;
+    view.at(each).load.gpus = 1;
+    view.at(each).warm[kFunction] = Warmth::kFetched;
+  }
+  const auto chosen = [&](Bytes memory) {
+    std::map<NodeIndex, int> counts;
+    for (uint64_t draw = 0; draw < 30; ++draw) {
+      const RouteRequest request{
+          .function = kFunction, .memory = memory, .entry = 1, .draw = hash_of(draw)};
+      ++counts[policy()->choose(request, view.ring, view)->node];
+    }
+    return counts;
+  };
+  EXPECT_EQ(chosen(Bytes()), (std::map<NodeIndex, int>{{1, 30}}));
+  EXPECT_EQ(chosen(Bytes(1)).size(), 3U) << "beside a run on a GPU the way is nothing";
+  view.at(1).load.load = 8;
+  EXPECT_EQ(chosen(Bytes()).size(), 3U) << "it is busier, if not full";
+}
+
 TEST(RoutingPolicyTest, OfSeveralWarmNodesOneIsDrawn) {
   TestView view(9);
   const auto order = order_of(view.ring, kFunction);
