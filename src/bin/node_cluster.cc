@@ -65,12 +65,14 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
   return sizes;
 }
 
-// What its GPUs that were lost, or are drained, have for functions.
-std::vector<Bytes> lost_for_functions(const worker::Worker& worker, const Sizes& sizes) {
+// Of what each GPU has: of those that were lost or are drained, or of the others.
+std::vector<Bytes> those_of(const std::vector<Bytes>& all, const worker::Worker& worker,
+                            bool lost) {
   std::vector<Bytes> memory;
-  const std::vector<bool> lost = worker.status().gpus_lost();
-  for (size_t gpu = 0; gpu < std::min(lost.size(), sizes.for_functions.size()); ++gpu) {
-    if (lost[gpu]) memory.push_back(sizes.for_functions[gpu]);
+  const std::vector<bool> are_lost = worker.status().gpus_lost();
+  for (size_t gpu = 0; gpu < all.size(); ++gpu) {
+    const bool is_lost = gpu < are_lost.size() && are_lost[gpu];
+    if (is_lost == lost) memory.push_back(all[gpu]);
   }
   return memory;
 }
@@ -122,13 +124,7 @@ uint64_t hash_of(const tenants::AccessControl& access, const FunctionName& funct
 
 bool can_run_here(worker::Worker& worker, const FunctionSpec& spec) {
   if (spec.kind == FunctionKind::kPipeline) return worker.status().serves_pipeline(spec.id);
-  std::vector<Bytes> at_work;
-  const std::vector<Bytes>& own = worker.deployments().gpus().own();
-  const std::vector<bool> lost = worker.status().gpus_lost();
-  for (size_t gpu = 0; gpu < own.size(); ++gpu) {
-    if (gpu >= lost.size() || !lost[gpu]) at_work.push_back(own[gpu]);
-  }
-  return holds(at_work, spec);
+  return holds(those_of(worker.deployments().gpus().own(), worker, false), spec);
 }
 
 // What runs of a workflow call, for the choice of their node.
@@ -161,7 +157,7 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
                              .gpus = sizes.gpus,
                              .for_functions = sizes.for_functions,
                              .slices = sizes.slices};
-  report.lost_for_functions = lost_for_functions(worker, sizes);
+  report.lost_for_functions = those_of(sizes.for_functions, worker, true);
   const auto slots_lost =
       static_cast<uint32_t>(report.lost_for_functions.size()) * sizes.slots_of_gpu;
   report.slots = std::max(sizes.slots, slots_lost + 1) - slots_lost;
