@@ -15,14 +15,20 @@ from test_pipelines import APP, pipeline, profile
 SLICES = ("--pipeline-slices", "all")
 
 
+def cluster_with_slices(test, without, timeout=30):
+    """Three nodes, of which one has no slices, and the pipeline p. It takes 45 GB in all, which no slice has: each instance has several."""
+    others = [node for node in "abc" if node != without]
+    cluster = Cluster(test, names="abc", policy="random", gpu={without: "none", **dict.fromkeys(others, "emulated:a100-80gb-mig")},
+                      own_flags=dict.fromkeys(others, SLICES))
+    cluster.wait_until_up()
+    package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
+    cluster["a"].create("p", package, handler="pipeline.json", timeout=timeout, tags={"lambent:kind": "pipeline"})
+    return cluster
+
+
 class InstancesOnSeveralNodes(unittest.TestCase):
     def test_calls_run_on_the_slices_of_each_node_and_go_on_without_one_of_them(self):
-        cluster = Cluster(self, names="abc", policy="random", gpu={"a": "emulated:a100-80gb-mig", "b": "emulated:a100-80gb-mig", "c": "none"},
-                          own_flags={"a": SLICES, "b": SLICES})
-        cluster.wait_until_up()
-        # 45 GB in all, which no slice has: each instance has several slices.
-        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
-        cluster["a"].create("p", package, handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
+        cluster = cluster_with_slices(self, without="c")
         knows = lambda node: "p" in [each["name"] for each in cluster[node].request("GET", "/v1/functions").json["functions"]]
         cluster.wait_for(lambda: knows("b"))
         for turn in range(24):
@@ -44,11 +50,7 @@ class InstancesOnSeveralNodes(unittest.TestCase):
 
 class ANodeThatLosesItsSlices(unittest.TestCase):
     def test_calls_go_to_nodes_that_still_have_theirs(self):
-        cluster = Cluster(self, names="abc", policy="random", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "emulated:a100-80gb-mig"},
-                          own_flags={"b": SLICES, "c": SLICES})
-        cluster.wait_until_up()
-        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
-        cluster["a"].create("p", package, handler="pipeline.json", timeout=30, tags={"lambent:kind": "pipeline"})
+        cluster = cluster_with_slices(self, without="a")
 
         def report(node):
             told = cluster[node].request("GET", "/v1/cluster/report").json
@@ -74,11 +76,7 @@ class ANodeThatLosesItsSlices(unittest.TestCase):
 
 class ANodeThatStops(unittest.TestCase):
     def test_what_waits_in_its_queue_is_run_by_another(self):
-        cluster = Cluster(self, names="abc", policy="random", gpu={"a": "none", "b": "emulated:a100-80gb-mig", "c": "emulated:a100-80gb-mig"},
-                          own_flags={"b": SLICES, "c": SLICES})
-        cluster.wait_until_up()
-        package = make_zip({"app.py": APP, "pipeline.json": json.dumps(pipeline()), "profile.json": json.dumps(profile(15000))})
-        cluster["a"].create("p", package, handler="pipeline.json", timeout=60, tags={"lambent:kind": "pipeline"})
+        cluster = cluster_with_slices(self, without="a", timeout=60)
 
         def runs_on_both():
             with contextlib.suppress(HttpError):  # before the first node knows that they can
